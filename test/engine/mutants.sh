@@ -58,7 +58,6 @@ R2|redlock.c|s/lock->priv.list != RL_DONE && lock->priv.list != RL_TURN/lock->pr
 R4|redlock.c|s/rl_connect_due\(c, nodes\);/;/|a node is connected for a release that it is owed
 R15|redlock.c|s/if \(lock->priv.state != RL_ROLLING_BACK\) \/\* the caller/if (1) \/* the caller/|nodes that failed stay so in the rollback
 R15|redlock.c|s/rl_fail_late\(c, lock, late\);/;/|votes that are late have failed
-R11|redlock.c|s/if \(state == RL_ROLLING_BACK\)(\s+rl_clear\(&lock->priv.unsent, bit\))/if (state == RL_ROLLING_BACK || state == RL_RELEASING)$1/|a release waits for nodes that are down
 R11|client.c|s/rl_detach\(client, lock\);\s+lock->priv.attempt.asked = 0;/rl_detach(client, lock);/|an abandoned lock is not released
 R10|redlock.c|s/(rl_move\(c, lock, RL_NOWHERE\);\s+)rl_be_idle\(lock\);/$1lock->valid_until_us = 0;/|an abandoned lock is not extended
 R4|client.c|s/ \|\| lock->status != REDLOCK_PENDING\)/)/|a cancel of what is not in progress has no effect
