@@ -65,10 +65,9 @@ struct redlock_tls_session {
     uint8_t connected;
     uint8_t handshake; /* the events that the handshake waits for; 0: it is complete */
     uint8_t checked;   /* 1: the server has sent its certificate; 0: the session was resumed */
-    uint8_t heard;     /* 1: the server has sent bytes, */
-    uint8_t foreign;   /* 1: which are not TLS */
-    uint8_t
-        alert; /* the number of the fatal alert that the server sent in the handshake; 0: none */
+    uint8_t heard;     /* 1: the server has sent bytes */
+    uint8_t foreign;   /* 1: its first bytes are not TLS */
+    uint8_t alert;     /* the fatal alert that the server sent in the handshake; 0: none */
     uint8_t used;
 };
 
