@@ -1043,9 +1043,11 @@ static int sim_transmit(void *context, struct redlock_node *node, const void *by
     a_moment(c);
     if (!link->served) {
         /* a blocking call has read first: it knows, unless replies before the end are under way, or
-           the end is lost in a hole */
+           came since it read, or the end is lost in a hole */
+        uint64_t reply_us = link->back.next_us;
         flow_arrive(&link->back, c->here_us);
-        link->creates |= !blocking || link->in_hole || link->back.part < link->back.parts_used;
+        link->creates |= !blocking || link->in_hole || link->back.part < link->back.parts_used ||
+                         (reply_us != REDLOCK_NEVER && reply_us + MS > c->here_us);
         redlock_set_error(node, "send", "broken pipe");
         return -1;
     }
