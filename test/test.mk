@@ -11,7 +11,8 @@ LARGE = -DREDLOCK_NODES_MAX=16
 TIGHT = -DREDLOCK_OWED_MAX=1 -DREDLOCK_PIPELINE_MAX=4 -DREDLOCK_SEND_MAX=598
 LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_NOTIFICATION=0 -DREDLOCK_SEND_MAX=467
 
-PROGRAMS = resp_test queue_test lock_test safety_test sim fake_test net_test server_test node_test url_test
+LOCK_TESTS = $(notdir $(basename $(wildcard test/engine/lock_*_test.c)))
+PROGRAMS = resp_test queue_test $(LOCK_TESTS) safety_test sim fake_test net_test server_test node_test url_test
 HELPERS = test/engine/fake.c test/engine/mini.c test/lib/servers.c extra/url.c
 VARIANTS = cc gcc clang gcc-san clang-san clang-msan single small large lean
 
@@ -50,6 +51,9 @@ test-$(1): deps-programs $(PROGRAMS:%=$(B)/$(1)/%)
 endef
 $(foreach v,$(VARIANTS),$(eval $(call variant,$(v))))
 
+test-lock: deps-programs $(patsubst %,$(B)/gcc/%,$(LOCK_TESTS) safety_test) ## the rules of the lock, on simulated servers: seconds
+	prove -j 4 -e '' $(patsubst %,$(B)/gcc/%,$(LOCK_TESTS) safety_test)
+
 test-valgrind: deps-valgrind $(PROGRAMS:%=$(B)/gcc/%)
 	prove -j 4 -e 'test/lib/valgrind.sh' $(PROGRAMS:%=$(B)/gcc/%)
 
@@ -67,7 +71,7 @@ SHORT-texts = -DRESP_TEXT_MAX=20
 SHORT-requests = -DREDLOCK_PIPELINE_MAX=2
 SHORT-handshake = -DREDLOCK_PIPELINE_MAX=2 -DREDLOCK_RESTART_GUARD=0
 SHORT-reads = -DREDLOCK_READ_MAX=1
-$(B)/short/%: test/engine/lock_test.c test/engine/fake.c test/engine/mini.c $(LIB) $(HEADERS)
+$(B)/short/%: test/engine/lock_connection_test.c test/engine/fake.c test/engine/mini.c $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
 	gcc $(SAN) $(SHORT-$*) -O1 -g $(WARN) $(CHECKED) -I. -Itest/lib -Itest/engine $< test/engine/fake.c test/engine/mini.c $(CORE) -o $@
 test-short: deps-programs $(SHORT:%=$(B)/short/%)
@@ -86,7 +90,7 @@ test-queue: deps-programs $(QUEUES:%=$(B)/queue/%)
 test-switches: export CORE := $(CORE)
 test-switches: export WARN := $(WARN)
 test-switches: export POSIX := $(POSIX)
-test-switches: deps-programs ## each feature switch added to the minimal build, and left out of the full one: passes lock_test, or is an #error
+test-switches: deps-programs ## each feature switch added to the minimal build, and left out of the full one: passes the tests of the lock, or is an #error
 	prove -e sh test/package/switches.sh :: $(B)
 
 # The scripts of command.c in each version of Lua that a server may have.
@@ -286,7 +290,7 @@ board: deps-board ## firmware on an emulated Cortex-M4 with real servers: flash,
 	@sh test/ports/board.sh $(B)
 # First the tests that `make machines` runs on this processor in minutes: they must compile, although uint32_t is unsigned long.
 test-board: deps-board
-	for each in resp_test queue_test lock_test safety_test url_test sim fake mini; do \
+	for each in resp_test queue_test $(LOCK_TESTS) safety_test url_test sim fake mini; do \
 	    arm-none-eabi-gcc --specs=picolibc.specs $(WARN) -fsyntax-only -I. -Itest/lib -Itest/engine test/*/$$each.c || exit 1; \
 	done
 	prove -e sh test/ports/board.sh :: $(B)
@@ -339,7 +343,7 @@ SECONDS = 5
 fuzz: deps-programs ## SECONDS=n of libFuzzer for each: decoder, addresses, the whole client
 	prove -v -e 'sh' test/fuzz/fuzz.sh :: $(B) $(SECONDS)
 
-mutants: deps-programs ## take out one rule at a time and see lock_test, safety_test or queue_test fail
+mutants: deps-programs ## take out one rule at a time and see a test fail
 	prove -e 'sh' test/engine/mutants.sh :: $(B)
 
 $(B)/demo: examples/demo.c test/lib/servers.c test/lib/servers.h $(LIB) $(HEADERS)

@@ -43,7 +43,7 @@ untested() {
     rules=$(sed -n 's/^   R\([0-9]*\) .*/\1/p' redlock.c node.c | sort -u)
     [ -n "$rules" ] || echo 'no rule is found'
     for rule in $rules; do
-        grep -q "$(printf 'r%02d' "$rule")_" test/engine/lock_test.c || echo "R$rule"
+        grep -q "$(printf 'r%02d' "$rule")_" test/engine/lock_*_test.c || echo "R$rule"
     done
 }
 check 'each rule has a test' none untested

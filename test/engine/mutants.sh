@@ -1,5 +1,5 @@
 #!/bin/sh
-# mutants.sh BUILD_DIR [SEEDS [PATTERN]] - removes the rules of the engine, one at a time: lock_test or
+# mutants.sh BUILD_DIR [SEEDS [PATTERN]] - removes the rules of the engine, one at a time: a test of the lock or
 # safety_test must fail. With a pattern: only the matching lines of the table.
 # If a rule is removed and no test fails, the rule has no test.
 #
@@ -13,6 +13,7 @@ folder=${1:?folder for the builds}/mutants
 seeds=${2:-0} # runs of the simulator for each, for information
 pattern=${3:-.}
 engine=$(sed -n 's/^CORE = //p' Makefile | sed 's/ resp\.c//; s/\.c//g')
+tests="$(basename -s .c test/engine/lock_*_test.c | tr '\n' ' ')safety_test"
 tight=$(sed -n 's/^TIGHT = //p' test/test.mk) # the smallest buffers: some rules are about full ones
 
 table() {
@@ -398,7 +399,7 @@ is_seen_in_queues() { # LIMITS
 # Whether a test fails with the mutant.
 is_seen() { # LIMITS
     case $rule in Q*) is_seen_in_queues "$1"; return ;; esac
-    for test in lock_test safety_test; do
+    for test in $tests; do
         ${CC:-cc} $objects "$folder/$1/fake.o" "$folder/$1/$test.o" -o "$mine/$test" || return 1
         run 4 "$mine/$test" || return 0
     done
@@ -414,8 +415,8 @@ simulate() { # LIMITS
     [ -n "$first" ]
 }
 
-# Tries the mutant NUMBER of this LINE, in a separate folder. The simulator need not find it: lock_test
-# covers what happens seldom, or violates no invariant.
+# Tries the mutant NUMBER of this LINE, in a separate folder. The simulator need not find it: the tests
+# cover what happens seldom, or violates no invariant.
 try() {
     mine=$folder/$1 line=$2 seen=
     rule=${line%%|*} what=${line##*|}
@@ -444,7 +445,7 @@ export REDLOCK_FIRST_FAILURE=1 # one is enough to see a mutant
 rm -rf "$folder"
 mkdir -p "$folder/usual" "$folder/tight"
 table | grep -e "$pattern" >"$folder/table"
-for part in $engine resp test/engine/mini test/engine/fake test/engine/lock_test test/engine/safety_test test/engine/sim; do
+for part in $engine resp test/engine/mini test/engine/fake $(printf 'test/engine/%s ' $tests) test/engine/sim; do
     for limits in usual tight; do
         compile $limits $part.c "$folder/$limits/${part##*/}.o" || exit 1
     done

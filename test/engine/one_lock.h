@@ -1,5 +1,10 @@
-/* one_lock.h - one client and one lock of it, on the simulated servers of fake.h: what the tests of the
-   lock's rules begin with.
+/* one_lock.h - one client and one lock of it, on the simulated servers of fake.h with a simulated clock: what
+   the tests of the lock's rules begin with.
+
+   In the names of tests "r04" is rule 4 in the head of redlock.c or node.c, and "T19" a known failure of
+   another Redlock client. Failures that this library cannot have are not tested. T42 and T44: the library
+   measures the remaining time with its own clock. T48 and T49: there are no semaphores and no read locks. T50:
+   the library does not call the caller's work.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -35,11 +40,32 @@ static inline void begin_with_defaults(unsigned count)
     begin(count);
 }
 
+static inline void begin_without_pauses(unsigned count)
+{
+    memset(&settings, 0, sizeof settings);
+    settings.retry_delay_ms = REDLOCK_NONE;
+    begin(count);
+}
+
 /* Another client holds "k" on the nodes from..to. */
 static inline void held_by(const char *token, int from, int to)
 {
     for (; from <= to; from++)
         fake_put(from, "k", token, 60000);
+}
+
+/* Another client deletes "k" on the nodes from..to. */
+static inline void delete_on(int from, int to)
+{
+    for (; from <= to; from++)
+        fake_delete(from, "k");
+}
+
+/* Node i loses its keys, and its connection breaks. */
+static inline void lose_keys(int i)
+{
+    fake_nodes[i].server.used = 0;
+    fake_break(i);
 }
 
 static inline int acquire(uint32_t wait_ms)
@@ -55,6 +81,16 @@ static inline int extend(void)
 static inline int release(uint32_t wait_ms)
 {
     return (int)redlock_release(&client, &lock, wait_ms);
+}
+
+/* How many nodes a set has. */
+static inline unsigned votes(redlock_mask mask)
+{
+    unsigned n = 0;
+
+    for (; mask != 0; mask = (redlock_mask)(mask & (mask - 1)))
+        n++;
+    return n;
 }
 
 /* Microseconds since `start`. */

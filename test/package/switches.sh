@@ -1,6 +1,6 @@
 #!/bin/sh
 # switches.sh BUILD - the feature switches of redlock_config.h, on and off in all combinations: each of these builds compiles
-# without a warning with two compilers and passes lock_test, some also safety_test. A switch of an earlier version is refused.
+# without a warning with two compilers and passes the tests of the lock, some also safety_test. A switch of an earlier version is refused.
 # Each limit is accepted at its ends, and refused beyond. Needs CORE (the sources), WARN (the warnings) and POSIX of the Makefile.
 #
 # SPDX-FileCopyrightText: the redlock authors
@@ -98,7 +98,8 @@ passes_with() {
 check 'the features are those of redlock_config.h' are_all
 check 'the file that does not depend on switches compiles' shared
 
-both='lock_test safety_test'
+locks=$(basename -s .c test/engine/lock_*_test.c | tr '\n' ' ')
+both="$locks safety_test"
 combinations() { # FLAGS FEATURE ... - a line of flags for each
     flags=$1
     [ $# -gt 1 ] || { echo "$flags"; return; }
@@ -112,7 +113,7 @@ for flags in $(combinations '' $features | tr ' ' +); do
     flags=$(echo "$flags" | tr + ' ')
     case $flags in # the safety of the lock depends on the restart guard
     *TEXTS=1*FENCING=1*NOTIFICATION=1 | *TEXTS=0*FENCING=0*NOTIFICATION=0) tests=$both ;;
-    *) tests=lock_test ;;
+    *) tests=$locks ;;
     esac
     check "all combinations:$flags" passes "$tests" $flags
 done

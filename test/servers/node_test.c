@@ -1,6 +1,6 @@
 /* node_test.c - real redis-servers as users configure them: passwords, permissions, databases, one server
    under two addresses, restarts without data, no memory; and long operations: notification, auto-extension,
-   repair, fencing tokens. The names have the rule, as in lock_test.c. Time is real: the test waits.
+   repair, fencing tokens. The names have the rule, as in test/engine. Time is real: the test waits.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */

@@ -1,5 +1,5 @@
 /* server_test.c - the library against real redis-servers that die, hang, lose keys, refuse commands. The names have the
-   rule, as in lock_test.c. No check depends on the speed of the machine: a check that depends on time waits.
+   rule, as in test/engine. No check depends on the speed of the machine: a check that depends on time waits.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */

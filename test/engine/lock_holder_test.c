@@ -1,0 +1,323 @@
+/* lock_holder_test.c - what a refused lock knows of its holder, and for how long it is held.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "one_lock.h"
+
+/* Two nodes refuse, and one of them with a token that was left behind. The third one has not replied yet: it may name the holder. */
+static void r06_the_slowest_node_names_the_holder(void)
+{
+    begin_with_defaults(3);
+    warm_up();
+    fake_put(0, "k", "left behind", 10000);
+    held_by("other", 1, 2);
+    fake_nodes[2].delay_us = 5 * MS;
+    is_int(acquire(0), REDLOCK_HELD, "r06: two of three name one holder, one of them late");
+    fake_put(2, "k", "a third", 10000);
+    is_int(acquire(0), REDLOCK_CONTENDED, "r06: each names another one");
+    fake_nodes[2].hung = 1;
+    is_int(acquire(0), REDLOCK_HELD,
+           "r06: two name another one, and one hangs: it may have been held");
+}
+
+/* Another client has the key on three of four nodes. The attempt has failed after two refusals and a grant.
+   Only the replies to its rollback show that there is a holder and no contention. Found by sim.c. */
+static void r06_a_holder_on_an_even_number_of_nodes(void)
+{
+    begin_with_defaults(4);
+    held_by("another", 1, 3);
+    acquire(0);
+    release(100);
+    fake_nodes[3].delay_us = 3 * MS;
+    is_int(acquire(0), REDLOCK_HELD,
+           "r06: another client has three of four nodes, one replies late: held");
+    fake_delete(3, "k");
+    is_int(acquire(0), REDLOCK_CONTENDED, "r06: another client has two of four nodes: contention");
+}
+
+static void holder_of_the_lock(void)
+{
+    char holder[16] = "?", longer[64] = "?";
+
+    begin_with_defaults(3);
+    held_by("0123456789abcdef-host7", 0, 2);
+    is_int(acquire(0), REDLOCK_HELD, "holder: refused");
+    set_holder(&lock, holder, sizeof holder);
+    is_int(acquire(0), REDLOCK_HELD, "holder: refused, with a buffer for the holder");
+    ok(strcmp(holder, "0123456789abcde") == 0, "holder: cut off at the size of the buffer: %s",
+       holder);
+    set_holder(&lock, longer, sizeof longer);
+    acquire(0);
+    ok(strncmp(longer, "0123456789abcdef-host7", RESP_TEXT_MAX) == 0,
+       "holder: the whole token, or RESP_TEXT_MAX bytes of it: %s", longer);
+    set_holder(&lock, NULL, sizeof longer);
+    is_int(acquire(0), REDLOCK_HELD, "holder: refused, with a size but no buffer");
+    ok(redlock_holder_label(&lock)[0] == '\0', "holder: no label where there is no buffer");
+}
+
+/* Without diagnosis the holder is not asked for. */
+static void diagnosis_left_out(void)
+{
+    begin_with_defaults(3);
+    held_by("0123456789abcdef0123456789abcdef01234567-host7", 0, 2);
+    is_int(acquire(0), REDLOCK_HELD, "holder left out: refused by a quorum: held");
+    is_int(acquire(300), REDLOCK_TIMEOUT, "holder left out: also during all of wait_ms");
+    fake_pass(&client, 10 * MS);
+    ok(redlock_holder_label(&lock)[0] == '\0', "holder left out: no label of a holder");
+    is_int((int)fake_count(-1, 'P'), 0, "holder left out: no PTTL is sent");
+}
+
+/* Two clients have the two keys of a lock: the expiry is that of the one who is named. */
+static void expiry_with_several_holders(void)
+{
+    static const struct redlock_key second = {"k2", 2};
+    char holder[16];
+    int i;
+
+    begin_with_defaults(3);
+    for (i = 0; i < 3; i++) {
+        fake_put(i, "k", "for 7 s", 7000);
+        fake_put(i, "k2", "for 60 s", 60000);
+    }
+    set_extra_keys(&lock, &second, 1);
+    set_holder(&lock, holder, sizeof holder);
+    is_int(acquire(0), REDLOCK_HELD, "holder: refused by two holders");
+    ok(strcmp(holder, "for 7 s") == 0 && lock.holder_left_ms <= 7000, "holder: %s, for %lu ms",
+       holder, (unsigned long)lock.holder_left_ms);
+}
+
+/* The holder with most nodes becomes known with the last reply. When it expires is not known yet: the time that is there is
+   that of another client. */
+static void expiry_of_another_holder(void)
+{
+    char holder[16];
+    unsigned i;
+
+    memset(&settings, 0, sizeof settings);
+    settings.retries = REDLOCK_NONE;
+    begin(3);
+    warm_up();
+    fake_put(0, "k", "for 60 s", 60000);
+    fake_put(1, "k", "for 7 s", 7000);
+    fake_put(2, "k", "for 60 s", 60000);
+    set_holder(&lock, holder, sizeof holder);
+    redlock_acquire_start(&client, &lock, 0);
+    redlock_tick(&client);
+    for (i = 0; i < 3; i++) /* the replies to the rollback come one after the other */
+        fake_nodes[i].delay_us = (i + 1) * MS;
+    fake_pass(&client, 4 * MS - 1);
+    ok(strcmp(holder, "for 7 s") == 0 && lock.holder_left_ms <= 7000,
+       "holder: one of two that have one node each: %s", holder);
+    fake_nodes[2].drip = 1;
+    fake_now_us++;
+    for (i = 0; i < 3000 && lock.status == REDLOCK_PENDING; i++) {
+        redlock_handle_events(&client, 2, REDLOCK_READABLE);
+        redlock_tick(&client);
+    }
+    is_int(lock.status, REDLOCK_HELD, "holder: two of three name one");
+    ok(strcmp(holder, "for 60 s") == 0, "holder: the one with most nodes: %s", holder);
+    ok(lock.holder_left_ms == 0, "holder: its expiry is not known: %lu",
+       (unsigned long)lock.holder_left_ms);
+}
+
+static void expiry_of_the_holder(void)
+{
+    char holder[16];
+    uint32_t left_ms;
+    int i;
+
+    begin_with_defaults(5);
+    for (i = 0; i < 5; i++)
+        fake_put(i, "k", i == 1 ? "a leftover key" : "somebody", i == 1 ? 60000 : 7000);
+    is_int(acquire(0), REDLOCK_HELD, "holder: refused");
+    ok(lock.holder_left_ms == 0 && fake_count(-1, 'P') == 0,
+       "holder: without a buffer no PTTL is sent");
+    set_holder(&lock, holder, sizeof holder);
+    for (i = 0; i < 5; i++) {
+        fake_pass(&client, 20 * MS);
+        fake_logged = 0;
+        fake_nodes[i].delay_us = 5 * MS;
+        ok(acquire(0) != REDLOCK_OK, "holder: refused, with a buffer: PTTL is sent");
+        left_ms = lock.holder_left_ms;
+        ok(left_ms <= 7000 && left_ms > 6500,
+           "holder: the expiry of the client with most nodes: %lu ms", (unsigned long)left_ms);
+        ok(strncmp(holder, "somebody", RESP_TEXT_MAX) == 0, "holder: the token of that client: %s",
+           holder);
+        ok(fake_count(-1, 'P') <= fake_count(-1, 'D'),
+           "holder: at most one PTTL with each rollback");
+        fake_nodes[i].delay_us = 0;
+    }
+    for (i = 0; i < 5; i++)
+        fake_put(i, "k", "somebody", 0);
+    acquire(0);
+    ok(lock.holder_left_ms == 0xffffffff, "holder: keys without a ttl");
+    delete_on(0, 4);
+    is_int(acquire(0), REDLOCK_OK, "holder: acquired");
+    ok(lock.holder_left_ms == 0, "holder: holder_left_ms is cleared");
+    is_int(release(1000), REDLOCK_OK, "holder: released");
+    for (i = 0; i < 5; i++) {
+        fake_put(i, "k", "somebody", 5000);
+        fake_nodes[i].server.no_pttl = 1;
+    }
+    is_int(acquire(0), REDLOCK_HELD, "holder: refused, PTTL is not permitted");
+    ok(lock.holder_left_ms == 0 && strncmp(holder, "somebody", RESP_TEXT_MAX) == 0 &&
+           nodes[0].error[0] == '\0',
+       "holder: the token is known, the expiry is not, without an error");
+}
+
+/* A reply to PTTL that arrives after the operation must not write to the lock. */
+static void a_late_reply_about_the_holder(void)
+{
+    struct redlock_lock other_use;
+    char holder[16];
+
+    begin_with_defaults(3);
+    held_by("somebody", 0, 2);
+    acquire(0);
+    fake_pass(&client, 10 * MS);
+    fake_nodes[2].delay_us = 20 * MS;
+    set_holder(&lock, holder, sizeof holder);
+    is_int(acquire(0), REDLOCK_HELD, "holder: two of three refuse it");
+    memset(&other_use, 0xff, sizeof other_use);
+    lock = other_use;
+    fake_pass(&client, 100 * MS);
+    is_int((int)fake_count(2, 'P'), 1, "holder: PTTL was sent to the third node");
+    ok(memcmp(&lock, &other_use, sizeof lock) == 0, "holder: its reply is dropped");
+}
+
+/* The operation ends after the third node has named the holder, but before its reply to PTTL. The bytes
+   arrive one at a time, and the token has each length. */
+static void a_reply_about_the_holder_in_pieces(void)
+{
+    static const char name[] = "somebody-else-has-it";
+    struct redlock_lock other_use;
+    char holder[16];
+    unsigned touched = 0, between = 0;
+    int size, i;
+
+    memset(&other_use, 0xff, sizeof other_use);
+    for (size = 1; size < 20; size++) {
+        begin_with_defaults(3);
+        warm_up();
+        for (i = 0; i < 3; i++)
+            fake_put(i, "k", i < 2 ? name + size : "x", 60000);
+        fake_nodes[1].drip = fake_nodes[2].drip = 1;
+        set_holder(&lock, holder, sizeof holder);
+        acquire(0);
+        between += lock.refused == 7 && nodes[2].priv.count > 0;
+        lock = other_use;
+        fake_pass(&client, 100 * MS);
+        touched += memcmp(&lock, &other_use, sizeof lock) != 0;
+    }
+    is_int((int)touched, 0, "holder: late replies do not write to the lock");
+    ok(between > 0, "holder: a reply was late %u times", between);
+}
+
+/* Two nodes name two holders. The first one tells the expiry after the second one has told all: `holder` and
+   `holder_left_ms` are of the same holder. */
+static void expiry_of_the_holder_that_is_named(void)
+{
+    char holder[16];
+    unsigned i, n;
+
+    begin_with_defaults(3);
+    warm_up();
+    fake_put(1, "k", "first", 60000);
+    fake_put(2, "k", "second", 20000);
+    set_holder(&lock, holder, sizeof holder);
+    redlock_acquire_start(&client, &lock, 0);
+    redlock_tick(&client);
+    for (i = 0; i < 3; i++) {
+        fake_now_us += MS;
+        redlock_handle_events(&client, i, REDLOCK_READABLE);
+    }
+    redlock_tick(&client);
+    fake_now_us += 2 * MS;
+    fake_nodes[1].drip = 1;
+    for (n = 0; n < 100 && holder[0] == '\0'; n++)
+        redlock_handle_events(&client, 1, REDLOCK_READABLE);
+    fake_nodes[1].drip = 0;
+    redlock_handle_events(&client, 2, REDLOCK_READABLE);
+    redlock_handle_events(&client, 1, REDLOCK_READABLE);
+    redlock_tick(&client);
+    ok(strcmp(holder, "second") == 0, "holder: one of two, %s", holder);
+    ok(lock.holder_left_ms <= 20000, "holder: the expiry is not that of the other one");
+}
+
+/* An attempt is refused, and its replies arrive one byte at a time. The release begins after each number of bytes, also
+   when the holder is named and the reply to PTTL is still due. */
+static void r11_a_release_between_two_replies(void)
+{
+    struct redlock_lock other_use;
+    char holder[64];
+    unsigned touched = 0, between = 0, bytes, n;
+    int i;
+
+    memset(&other_use, 0xff, sizeof other_use);
+    for (bytes = 0; bytes < 100; bytes++) {
+        begin_with_defaults(3);
+        warm_up();
+        fake_put(1, "k", "somebody-whose-token-is-longer", 60000);
+        fake_put(2, "k", "x", 60000);
+        set_holder(&lock, holder, sizeof holder);
+        set_label(&lock, "mine", 4 * (REDLOCK_LABEL_MAX > 3));
+        set_token_is_label(&lock, REDLOCK_LABEL_MAX > 3); /* then the release is not repeated */
+        redlock_acquire_start(&client, &lock, 0);
+        for (n = 0; n < bytes; n++) {
+            fake_nodes[1].drip = fake_nodes[2].drip = 0; /* commands are sent whole */
+            redlock_tick(&client);
+            fake_nodes[1].drip = fake_nodes[2].drip = 1;
+            fake_now_us += MS / 10;
+            for (i = 0; i < 3; i++)
+                redlock_handle_events(&client, (unsigned)i, REDLOCK_READABLE);
+        }
+        between += lock.status == REDLOCK_PENDING && nodes[2].priv.count > 0 &&
+                   !(lock.priv.unanswered & 4);
+        fake_nodes[1].drip = fake_nodes[2].drip = 0;
+        redlock_release(&client, &lock, 0);
+        lock = other_use;
+        fake_pass(&client, 200 * MS);
+        touched += memcmp(&lock, &other_use, sizeof lock) != 0;
+    }
+    is_int((int)touched, 0, "r11: no reply is due to a released lock");
+    ok(between > 0, "r11: between the reply to the rollback and that to PTTL, %u times", between);
+}
+
+/* A lock that others had is taken over: what the failed acquire has left is not of the lock that is held now. */
+static void a_failed_lock_is_adopted(void)
+{
+    char holder[16];
+
+    begin_with_defaults(3);
+    held_by("another", 0, 2);
+    set_holder(&lock, holder, sizeof holder);
+    is_int(acquire(0), REDLOCK_HELD, "adopt: another client has it");
+    ok(lock.holder_left_ms != 0 && lock.refused != 0, "adopt: for how long is known");
+    lock.members = 7;
+    is_int((int)redlock_adopt(&client, &lock, 5000), REDLOCK_OK,
+           "adopt: a lock that failed before");
+    ok(holder[0] == '\0' && lock.holder_left_ms == 0, "adopt: no holder is known any more");
+    is_int(lock.granted | lock.refused | lock.failed, 0, "adopt: no node has voted yet");
+}
+
+int main(void)
+{
+    r06_the_slowest_node_names_the_holder();
+    r06_a_holder_on_an_even_number_of_nodes();
+    if (!REDLOCK_TEXTS) {
+        diagnosis_left_out();
+        return done_testing();
+    }
+    holder_of_the_lock();
+    expiry_of_the_holder();
+    expiry_of_another_holder();
+    a_late_reply_about_the_holder();
+    r11_a_release_between_two_replies();
+    expiry_of_the_holder_that_is_named();
+    a_reply_about_the_holder_in_pieces();
+    if (!REDLOCK_MINIMAL) {
+        a_failed_lock_is_adopted();
+        expiry_with_several_holders();
+    }
+    return done_testing();
+}

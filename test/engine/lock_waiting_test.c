@@ -1,0 +1,625 @@
+/* lock_waiting_test.c - a lock that another client has: the pauses between attempts, and notifications (R6, R7).
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "one_lock.h"
+
+static void r06_a_failed_attempt_ends_early(void)
+{
+    uint64_t start;
+
+    begin_with_defaults(5);
+    warm_up();
+    held_by("other", 0, 2);
+    fake_nodes[3].hung = fake_nodes[4].hung = 1;
+    start = fake_now_us;
+    is_int(acquire(0), REDLOCK_HELD, "r06: another client holds it on three nodes, two hang");
+    ok(since(start) <= 3 * MS, "r06: reported within three round trips, %ld us", since(start));
+}
+
+static void r06_number_of_attempts(void)
+{
+    memset(&settings, 0, sizeof settings);
+    settings.retries = REDLOCK_NONE;
+    begin(3);
+    held_by("other", 0, 2);
+    is_int(acquire(60000), REDLOCK_HELD, "r06 T12: no retries: held");
+    is_int((int)fake_count(0, 'S'), 1, "r06 T12: one attempt");
+    held_by("second", 0, 0);
+    begin(3);
+    held_by("a", 0, 0);
+    held_by("b", 1, 1);
+    held_by("c", 2, 2);
+    is_int(acquire(0), REDLOCK_CONTENDED, "r06: no retries: contention");
+    is_int((int)fake_count(0, 'S'), 1, "r06 T12: also after a split vote");
+    settings.retries = 3;
+    begin(3);
+    held_by("other", 0, 2);
+    is_int(acquire(60000), REDLOCK_HELD, "r06: three retries");
+    is_int((int)fake_count(0, 'S'), 4, "r06: four attempts");
+    begin_with_defaults(3);
+    held_by("other", 0, 2);
+    is_int(acquire(0), REDLOCK_HELD, "r06: wait_ms 0: held");
+    is_int((int)fake_count(0, 'S'), 1, "r06: wait_ms 0: one attempt when there is a holder");
+    begin_with_defaults(4);
+    held_by("a", 0, 0);
+    held_by("b", 1, 1);
+    is_int(acquire(0), REDLOCK_CONTENDED, "r06: wait_ms 0: contention");
+    is_int((int)fake_count(0, 'S'), 1 + 5, "r06: wait_ms 0: five quick retries, as redlock.h says");
+}
+
+/* The pauses between attempts: 100 ms, growing by half, up to 1 s, each within half of it. */
+static void r06_pauses_are_random_and_grow(void)
+{
+    uint64_t last = 0, shortest = REDLOCK_NEVER, longest = 0;
+    unsigned i, expected = 100, wrong = 0, seen = 0;
+
+    begin_with_defaults(1);
+    held_by("other", 0, 0);
+    is_int(acquire(20000), REDLOCK_TIMEOUT, "r06: timeout after 20 s");
+    for (i = 0; i < fake_logged; i++) {
+        uint64_t pause = fake_log[i].at_us - last;
+        if (fake_log[i].kind != 'S')
+            continue;
+        if (last != 0 && fake_log[i].at_us - fake_log[0].at_us < 19000 * MS) {
+            pause -= 3001; /* two round trips, and what is added to each pause */
+            wrong += pause < expected * 500 || pause > expected * 1500;
+            shortest = pause * 100 / expected < shortest ? pause * 100 / expected : shortest;
+            longest = pause * 100 / expected > longest ? pause * 100 / expected : longest;
+            expected = expected + (expected + 1) / 2 < 1000 ? expected + (expected + 1) / 2 : 1000;
+            seen++;
+        }
+        last = fake_log[i].at_us;
+    }
+    ok(wrong == 0 && seen > 10, "r06: %u pauses, each within 50 percent of the expected one", seen);
+    ok(longest > shortest + 40000, "r06: the pauses are random");
+    ok(last >= fake_log[0].at_us + 19990 * MS && last <= fake_log[0].at_us + 20010 * MS,
+       "r06: the last attempt is made when the wait ends");
+}
+
+/* Contention: on 5 nodes three other clients have keys, on 4 nodes two have. All these keys expire after 5 ms. */
+static void r06_contention_is_retried_quickly(unsigned count)
+{
+    uint64_t start;
+
+    begin_with_defaults(count);
+    warm_up();
+    fake_put(0, "k", "a", 5);
+    fake_put(1, "k", "b", 5);
+    if (count == 5)
+        fake_put(2, "k", "c", 5);
+    start = fake_now_us;
+    is_int(acquire(0), REDLOCK_OK, "r06: contention that ends within 5 ms");
+    ok(fake_count(0, 'S') > 1 && since(start) < 40 * MS, "r06: %u quick attempts, %ld us",
+       fake_count(0, 'S'), since(start));
+}
+
+static void r06_results_are_distinct(void)
+{
+    begin_with_defaults(5);
+    held_by("one", 0, 4);
+    is_int(acquire(0), REDLOCK_HELD, "r06: one holder on all nodes");
+    begin(5);
+    held_by("one", 0, 1);
+    held_by("two", 2, 3);
+    held_by("three", 4, 4);
+    is_int(acquire(0), REDLOCK_CONTENDED,
+           "r06 T45: refused by all, but no other client has a quorum: contention");
+    begin(5);
+    held_by("one", 0, 2);
+    held_by("two", 3, 4);
+    is_int(acquire(0), REDLOCK_HELD, "r06: one of two other clients has a quorum: held");
+    begin(3);
+    fake_nodes[0].reply = fake_nodes[1].reply = "-NOPERM this user has no permissions\r\n";
+    is_int(acquire(60000), REDLOCK_DENIED, "r06: permission denied, without a wait");
+    ok(has_error(0, "NOPERM"), "r06: the error is the server's text: %s", nodes[0].error);
+    begin(3);
+    fake_nodes[0].refuses = fake_nodes[1].refuses = 1;
+    is_int(acquire(0), REDLOCK_UNREACHABLE, "r06: two of three refuse the connection");
+    ok(has_error(1, "refused"), "r06: %s", nodes[1].error);
+    is_int(acquire(500), REDLOCK_UNREACHABLE,
+           "r06: also at the end of wait_ms, not REDLOCK_TIMEOUT");
+    begin(3);
+    held_by("one", 0, 2);
+    is_int(acquire(500), REDLOCK_TIMEOUT, "r06: another client holds it during all of wait_ms");
+}
+
+/* Two of three nodes reply with an error. Permanent errors end the wait (DENIED), temporary ones do not. The
+   texts are those of servers; some come from a script. */
+static void r06_permanent_and_temporary_errors(void)
+{
+    static const struct {
+        int outcome;
+        const char *reply;
+    } cases[] = {
+        {REDLOCK_DENIED, "-NOAUTH Authentication required.\r\n"},
+        {REDLOCK_DENIED, "-NOPERM this user has no permissions\r\n"},
+        {REDLOCK_DENIED, "-WRONGPASS invalid username-password pair\r\n"},
+        {REDLOCK_DENIED, "-READONLY You can't write against a read only replica.\r\n"},
+        {REDLOCK_DENIED, "-WRONGTYPE Operation against a key\r\n"},
+        {REDLOCK_DENIED, "-MOVED 1234 127.0.0.1:6379\r\n"},
+        {REDLOCK_DENIED, "-ASK 1234 127.0.0.1:6379\r\n"},
+        {REDLOCK_DENIED, "-CROSSSLOT Keys in request don't hash to the same slot\r\n"},
+        {REDLOCK_DENIED, "-ERR The user executing the script can't run this command\r\n"},
+        {REDLOCK_DENIED, "-ERR ACL failure in script: No permissions\r\n"},
+        {REDLOCK_UNREACHABLE, "-LOADING Redis is loading the dataset in memory\r\n"},
+        {REDLOCK_UNREACHABLE, "-BUSY Redis is busy running a script.\r\n"},
+        {REDLOCK_UNREACHABLE, "-OOM command not allowed when used memory > 'maxmemory'.\r\n"},
+        {REDLOCK_UNREACHABLE, "-MISCONF Redis is configured to save RDB snapshots\r\n"},
+        {REDLOCK_UNREACHABLE, "-TRYAGAIN Multiple keys request during rehashing of slot\r\n"},
+        {REDLOCK_UNREACHABLE, "-CLUSTERDOWN Hash slot not served\r\n"},
+        {REDLOCK_UNREACHABLE, "-MASTERDOWN Link with MASTER is down\r\n"},
+        {REDLOCK_UNREACHABLE, "-NOREPLICAS Not enough good replicas to write.\r\n"},
+        {REDLOCK_UNREACHABLE, "-ERR something else\r\n"},
+    };
+    unsigned i;
+
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        begin_with_defaults(3);
+        warm_up();
+        fake_nodes[0].reply = fake_nodes[1].reply = cases[i].reply;
+        is_int(acquire(500), cases[i].outcome, "r06: %.12s", cases[i].reply + 1);
+    }
+}
+
+/* Two of three nodes do not grant the lock: on one another client has the key, the other is down. The attempt
+   has failed, but only the third node can show whether another client has a quorum. */
+static void r06_failed_but_the_reason_is_still_open(void)
+{
+    unsigned slow, warm;
+
+    for (warm = 0; warm < 2; warm++)
+        for (slow = 0; slow < 2; slow++) {
+            begin_with_defaults(3);
+            if (warm)
+                warm_up();
+            else
+                fake_nodes[2].refuses = 1;
+            fake_break(2);
+            fake_nodes[2].refuses = 1;
+            held_by("other", 0, 1);
+            fake_nodes[slow].delay_us = 5 * MS;
+            is_int(acquire(0), REDLOCK_HELD, "r06: two of three name one holder");
+            is_int((int)fake_keys_left(), 2, "r06: no key of ours is left");
+            is_int(acquire(200), REDLOCK_TIMEOUT, "r06: the holder keeps it during all of wait_ms");
+            fake_delete((int)slow, "k");
+            is_int(acquire(0), REDLOCK_CONTENDED,
+                   "r06: one node grants, one refuses, one is down: contention");
+            fake_nodes[slow].hung = 1;
+            is_int(acquire(0), REDLOCK_UNREACHABLE, "r06: one of three replies: no quorum");
+        }
+}
+
+static void r06_a_waiter_acquires_after_expiry(void)
+{
+    uint64_t start;
+
+    begin_with_defaults(5);
+    fake_put(0, "k", "other", 700);
+    fake_put(1, "k", "other", 700);
+    fake_put(2, "k", "other", 700);
+    start = fake_now_us;
+    is_int(acquire(5000), REDLOCK_OK, "r06: waits until the holder's keys expire");
+    ok(since(start) >= 700 * MS && since(start) < 1400 * MS, "r06: after %ld us", since(start));
+}
+
+/* T13: connections that the server closed between two calls. */
+static void r06_dead_connections_are_replaced(void)
+{
+    int i;
+
+    begin_with_defaults(3);
+    warm_up();
+    for (i = 0; i < 3; i++)
+        fake_break(i);
+    is_int(acquire(0), REDLOCK_OK, "T13: all idle connections were dead: reconnected, acquired");
+    for (i = 0; i < 3; i++)
+        fake_break(i);
+    is_int(extend(), REDLOCK_OK, "T13: all connections were dead: extended");
+    for (i = 0; i < 3; i++)
+        fake_break(i);
+    is_int(release(100), REDLOCK_OK, "T13 T40: all connections were dead: released");
+    fake_pass(&client, 10 * MS);
+    is_int((int)fake_keys_left(), 0, "T13: no key is left");
+}
+
+/* Each attempt fails at once and is retried at once. This must not become an endless loop within one tick. */
+static void r06_no_pause_still_ends(void)
+{
+    uint64_t start;
+    int i;
+
+    begin_without_pauses(3);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].refuses = 1;
+    start = fake_now_us;
+    is_int(acquire(5), REDLOCK_UNREACHABLE, "r06: no pause, no reachable node: fails");
+    ok(since(start) >= 5 * MS && since(start) < 6 * MS, "r06: at the end of wait_ms, after %ld us",
+       since(start));
+}
+
+/* Attempts that wait for no reply, because no node may vote: without a pause they would flood servers that have just
+   started. */
+static void r06_no_pause_is_no_flood(void)
+{
+    memset(&settings, 0, sizeof settings);
+    settings.retry_delay_ms = REDLOCK_NONE;
+    settings.longest_ttl_ms = 60000;
+    begin(3);
+    is_int(acquire(10), REDLOCK_UNREACHABLE, "r06: no pause, no node may vote: fails");
+    ok(fake_count(-1, 'S') <= 3 * 12, "r06: an attempt in a millisecond: %u commands",
+       fake_count(-1, 'S'));
+}
+
+/* Pauses are multiples of the round trip, so rtt_us must not contain the time that a reply waits for the
+   caller's next call. */
+static void r06_round_trips_are_not_idle_time(void)
+{
+    int i;
+
+    begin_with_defaults(3);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].delay_us = i < 2 ? MS : 3 * MS;
+    for (i = 0; i < 20; i++) {
+        is_int(acquire(0), REDLOCK_OK, "r06: held by two of three");
+        fake_now_us += 500 * MS; /* the third replies meanwhile */
+        is_int(release(100), REDLOCK_OK, "r06: released");
+        fake_now_us += 500 * MS;
+    }
+    is_int(acquire(0), REDLOCK_OK, "r06: held by two of three once more");
+    for (i = 0; i < 20; i++) {
+        fake_now_us += 500 * MS;
+        is_int(extend(), REDLOCK_OK, "r06: extended");
+    }
+    is_int(release(100), REDLOCK_OK, "r06: released after extensions");
+    fake_now_us += 500 * MS;
+    for (i = 0; i < 2; i++)
+        is_int((int)nodes[i].rtt_us, (int)MS, "r06: rtt_us of node %d is its delay", i);
+    is_int((int)nodes[2].rtt_us, 3 * MS, "r06: rtt_us of node 2 is that of its handshake");
+    fake_nodes[2].delay_us = MS;
+    fake_nodes[0].hung = 1;
+    is_int(acquire(0), REDLOCK_OK, "r06: acquired; the reply of node 2 is needed now");
+    ok(nodes[2].rtt_us >= MS && nodes[2].rtt_us < 3 * MS,
+       "r06: and its round trip is measured: %lu us", (unsigned long)nodes[2].rtt_us);
+}
+
+/* Another client has "k" on all `count` nodes. `lock` waits for it, with pauses of 5 s. */
+static void begin_waiting(unsigned count)
+{
+    memset(&settings, 0, sizeof settings);
+    settings.retry_delay_ms = settings.retry_delay_max_ms = 5000;
+    begin(count);
+    held_by("other", 0, (int)count - 1);
+    redlock_acquire_start(&client, &lock, 60000);
+    fake_pass(&client, 100 * MS);
+}
+
+static void r07_notifications_end_the_pause(void)
+{
+    int i;
+
+    begin_waiting(5);
+    is_int((int)fake_count(0, 'S'), 1, "r07: one attempt, then a pause of seconds");
+    fake_delete(0, "k");
+    fake_delete(1, "k");
+    fake_pass(&client, 100 * MS);
+    is_int((int)fake_count(0, 'S'), 1,
+           "r07: free on two of five nodes: the waiter goes on waiting");
+    fake_delete(2, "k");
+    fake_pass(&client, 10 * MS);
+    is_int(lock.status, REDLOCK_OK, "r07: free on three of five nodes: acquired within 10 ms");
+    is_int((int)fake_count(0, 'S'), 2, "r07: with one more attempt");
+    begin_waiting(3);
+    for (i = 0; i < 3; i++) {
+        fake_delete(i, "k");
+        held_by("another", i, i);
+    }
+    fake_pass(&client, 100 * MS);
+    is_int(lock.status, REDLOCK_PENDING,
+           "r07: a notification is not a grant: another client was faster");
+    is_int((int)fake_count(0, 'S'), 2, "r07: one more attempt, then the waiter goes on waiting");
+    delete_on(0, 2);
+    fake_pass(&client, 10 * MS);
+    is_int(lock.status, REDLOCK_OK, "r07: acquired after the next notification");
+}
+
+/* An attempt that failed because too few nodes may vote is not retried when the key is deleted. Otherwise
+   waiters would notify each other with their rollbacks without a pause. Found by sim.c. */
+static void r07_no_notification_without_voters(void)
+{
+    int i;
+
+    memset(&settings, 0, sizeof settings);
+    settings.longest_ttl_ms = 20000; /* all have just started */
+    settings.retry_delay_ms = settings.retry_delay_max_ms = 10000;
+    begin(3);
+    redlock_acquire_start(&client, &lock, 60000);
+    fake_pass(&client, 100 * MS);
+    for (i = 0; i < 3; i++)
+        held_by("another", i, i);
+    delete_on(0, 2);
+    fake_pass(&client, 100 * MS);
+    is_int((int)fake_count(0, 'S'), 1, "r07: no node may vote: no retry before the pause is over");
+}
+
+static void r07_retries_at_random_moments(void)
+{
+    static struct redlock_lock draws;
+    uint64_t at[20];
+    unsigned n, i, j, same = 0;
+
+    for (n = 0; n < 20; n++) {
+        begin_waiting(3);
+        redlock_lock_init(&draws, "x", 1, 999);
+        for (i = 0; i < n; i++) {
+            redlock_acquire(&client, &draws, 0);
+            redlock_release(&client, &draws, 100);
+        }
+        fake_logged = 0;
+        delete_on(0, 2);
+        at[n] = fake_now_us;
+        fake_pass(&client, 10 * MS);
+        at[n] = fake_logged > 0 ? fake_log[0].at_us - at[n] : 0;
+        for (j = 0; j < n; j++)
+            same += at[j] / 100 == at[n] / 100;
+    }
+    ok(same < 60, "r07: notified waiters retry at random moments (%u pairs of 190 at the same)",
+       same);
+}
+
+/* A spurious notification: the key is deleted on all nodes, and another client has it again at once.
+   Microseconds until the next attempt, -1: none within 700 ms. */
+static long notify_spuriously(void)
+{
+    uint64_t start = fake_now_us;
+    int i;
+
+    fake_logged = 0;
+    for (i = 0; i < 3; i++) {
+        fake_delete(i, "k");
+        held_by("another", i, i);
+    }
+    fake_pass(&client, 700 * MS); /* above 512 round trips */
+    return fake_logged > 0 ? (long)(fake_log[0].at_us - start) : -1;
+}
+
+/* A waiter that was often notified in vain skips some notifications, to avoid a thundering herd. */
+static void r07_backs_off_after_spurious_notifications(void)
+{
+    unsigned i, soon = 0, later = 0;
+    long first;
+
+    begin_waiting(3);
+    first = notify_spuriously();
+    ok(first >= 0 && first < 2 * (long)MS, "r07: first notification: retried at once (%ld us)",
+       first);
+    for (i = 0; i < 5; i++)
+        notify_spuriously();
+    for (i = 0; i < 60; i++) {
+        long us = notify_spuriously();
+        soon += us >= 0 && us < 2 * (long)MS;
+        later += us >= 2 * (long)MS;
+    }
+    ok(soon >= 8 && later >= 20 && soon + later == 60,
+       "r07: after many spurious ones: %u retries at once, %u later, of 60", soon, later);
+}
+
+static void r07_without_notifications(void)
+{
+    unsigned i;
+
+    begin_with_defaults(3);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].server.no_pushes = 1;
+    held_by("other", 0, 2);
+    redlock_acquire_start(&client, &lock, 60000);
+    fake_pass(&client, 10 * MS);
+    delete_on(0, 2);
+    fake_pass(&client, 30 * MS);
+    is_int(lock.status, REDLOCK_PENDING, "r07: no permission for CLIENT TRACKING: not notified");
+    fake_pass(&client, 200 * MS);
+    is_int(lock.status, REDLOCK_OK, "r07: acquired after the pause");
+}
+
+static void r07_left_out(void)
+{
+    begin_waiting(3);
+    delete_on(0, 2);
+    fake_pass(&client, 100 * MS);
+    is_int(lock.status, REDLOCK_PENDING, "r07 left out: a waiter is not notified");
+    fake_pass(&client, 10000 * MS);
+    is_int(lock.status, REDLOCK_OK, "r07 left out: acquired after the pause");
+    is_int((int)(fake_count(-1, 'T') + fake_count(-1, 'C')), 0,
+           "r07 left out: no server is asked to track keys");
+}
+
+/* Deletes "k" on all nodes: is the waiter notified? */
+static int is_notified(void)
+{
+    delete_on(0, 2);
+    fake_pass(&client, 10 * MS);
+    return lock.status == REDLOCK_OK;
+}
+
+/* Tracking costs memory on the servers, so only refused attempts ask for it. */
+static void r07_only_refused_attempts_ask_for_tracking(void)
+{
+    static const struct {
+        const char *reply;
+        int notified, asked_again;
+    } cases[] = {
+        {NULL, 1, 1},
+        {"-NOPERM this user has no permissions to run the 'client|caching' command\r\n", 0, 0},
+        {"-BUSY Redis is busy running a script.\r\n", 0, 1},
+    };
+    unsigned i, n;
+
+    begin_with_defaults(3);
+    acquire(0);
+    fake_pass(&client, 10 * MS);
+    extend();
+    release(100);
+    is_int((int)fake_count(-1, 'C'), 0, "r07: a granted attempt does not ask for tracking");
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        begin_with_defaults(3);
+        warm_up();
+        for (n = 0; n < 3; n++)
+            fake_nodes[n].server.caching = cases[i].reply;
+        held_by("other", 0, 2);
+        redlock_acquire_start(&client, &lock, 60000);
+        fake_pass(&client, 10 * MS);
+        is_int((int)fake_count(-1, 'C'), 3, "r07: a refused attempt asks for tracking");
+        is_int(is_notified(), cases[i].notified, "r07: notified or not after the reply %.7s",
+               cases[i].reply != NULL ? cases[i].reply : "+OK");
+        fake_pass(&client, 2000 * MS);
+        is_int(lock.status, REDLOCK_OK, "r07: acquired after a pause at the latest");
+        redlock_next_completed(&client);
+        release(100);
+        held_by("other", 0, 2);
+        fake_logged = 0;
+        acquire(0);
+        fake_pass(&client, 10 * MS);
+        is_int((int)fake_count(-1, 'C'), cases[i].asked_again ? 3 : 0,
+               "r07: tracking is asked for again unless it is denied");
+        is_int((int)fake_count(-1, 'D'), 3, "r07: rolled back");
+    }
+    begin_with_defaults(3);
+    warm_up();
+    fake_nodes[0].server.caching = ":1\r\n";
+    held_by("other", 0, 2);
+    is_int(acquire(0), REDLOCK_HELD, "r07: refused; a bad reply to CLIENT CACHING changes no vote");
+    fake_pass(&client, 10 * MS);
+    ok(has_error(0, "unexpected reply"), "r05: an unexpected reply disconnects: %s",
+       nodes[0].error);
+}
+
+static void r07_other_keys(void)
+{
+    char key[64];
+    int i;
+
+    begin_waiting(3);
+    for (i = 0; i < 3; i++) {
+        fake_nodes[i].session.tracked[1].bytes[0] = 'l'; /* as if the session had read "l" */
+        fake_nodes[i].session.tracked[1].size = 1;
+        fake_put(i, "l", "x", 60000);
+        fake_delete(i, "l");
+    }
+    fake_pass(&client, 100 * MS);
+    is_int((int)fake_count(0, 'S'), 1, "r07: no notification by another key");
+    memset(key, 'k', 63); /* longer than the part of a string that the decoder stores */
+    key[63] = '\0';
+    memset(&settings, 0, sizeof settings);
+    settings.retry_delay_ms = settings.retry_delay_max_ms = 5000;
+    begin(3);
+    for (i = 0; i < 3; i++)
+        fake_put(i, key, "other", 60000);
+    redlock_lock_init(&lock, key, 63, 10000);
+    redlock_acquire_start(&client, &lock, 60000);
+    fake_pass(&client, 100 * MS);
+    for (i = 0; i < 3; i++)
+        fake_delete(i, key);
+    fake_pass(&client, 10 * MS);
+    is_int(lock.status, REDLOCK_OK, "r07: notified by a long key");
+}
+
+/* Five waiters for one lock in one client: one of them is notified, the next one after its release. */
+static void r07_one_waiter_is_notified(void)
+{
+    struct redlock_lock more[5];
+    unsigned i, held, turn, wrong = 0;
+
+    begin_waiting(3);
+    redlock_cancel(&client, &lock);
+    for (i = 0; i < 5; i++) {
+        redlock_lock_init(&more[i], "k", 1, 10000);
+        redlock_acquire_start(&client, &more[i], 60000);
+    }
+    fake_pass(&client, 100 * MS);
+    fake_logged = 0;
+    delete_on(0, 2);
+    for (turn = 0; turn < 5; turn++) {
+        fake_pass(&client, 10 * MS);
+        while (redlock_next_completed(&client) != NULL)
+            continue;
+        for (i = 0, held = 0; i < 5; i++)
+            if (redlock_remaining_ms(&client, &more[i]) > 0) {
+                held++;
+                redlock_release_start(&client, &more[i], 100);
+            }
+        wrong += held != 1;
+    }
+    is_int((int)wrong, 0,
+           "r07: five waiters of one client acquire one after the other within 10 ms");
+    is_int((int)fake_count(0, 'S'), 5, "r07: with one attempt each");
+}
+
+/* The waiter that was notified is cancelled before it asks: then the other one retries. */
+static void r07_a_cancelled_waiter_passes_on(void)
+{
+    struct redlock_lock second;
+    unsigned steps;
+
+    begin_waiting(3);
+    redlock_lock_init(&second, "k", 1, 10000);
+    redlock_acquire_start(&client, &second, 60000);
+    fake_pass(&client, 100 * MS);
+    fake_logged = 0;
+    delete_on(0, 2);
+    for (steps = 0; steps < 1000 && !lock.priv.op.notified && !second.priv.op.notified; steps++)
+        fake_pass(&client, 10);
+    ok(lock.priv.op.notified != second.priv.op.notified, "r07: one of two waiters is notified");
+    is_int((int)fake_count(0, 'S'), 0, "r07: it has not asked yet");
+    redlock_cancel(&client, lock.priv.op.notified ? &lock : &second);
+    fake_pass(&client, 20 * MS);
+    ok(lock.status == REDLOCK_OK || second.status == REDLOCK_OK, "r07: the other one retries");
+}
+
+/* A denial is no reason to wait. */
+static void r06_denied_at_once(void)
+{
+    uint64_t start;
+    int i;
+
+    begin_with_defaults(3);
+    warm_up();
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].reply = "-NOPERM this user has no permissions\r\n";
+    start = fake_now_us;
+    is_int(acquire(1000), REDLOCK_DENIED, "r06: all nodes deny it");
+    ok(since(start) < 100 * MS, "r06: at once, not after wait_ms: %ld us", since(start));
+}
+
+int main(void)
+{
+    r06_a_failed_attempt_ends_early();
+    r06_number_of_attempts();
+    r06_pauses_are_random_and_grow();
+    r06_contention_is_retried_quickly(5);
+    r06_contention_is_retried_quickly(4);
+    r06_results_are_distinct();
+    r06_permanent_and_temporary_errors();
+    r06_failed_but_the_reason_is_still_open();
+    r06_a_waiter_acquires_after_expiry();
+    r06_dead_connections_are_replaced();
+    r06_round_trips_are_not_idle_time();
+    r06_no_pause_still_ends();
+    r06_denied_at_once();
+    if (REDLOCK_RESTART_GUARD)
+        r06_no_pause_is_no_flood();
+    r07_without_notifications();
+    if (!REDLOCK_NOTIFICATION) {
+        r07_left_out();
+        return done_testing();
+    }
+    r07_notifications_end_the_pause();
+    r07_retries_at_random_moments();
+    r07_only_refused_attempts_ask_for_tracking();
+    r07_other_keys();
+    r07_backs_off_after_spurious_notifications();
+    r07_one_waiter_is_notified();
+    r07_a_cancelled_waiter_passes_on();
+    if (REDLOCK_RESTART_GUARD)
+        r07_no_notification_without_voters();
+    return done_testing();
+}
