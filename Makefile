@@ -64,7 +64,7 @@ $(SHARED): $(LIB) extra/url.c $(HEADERS) $(B)/flags
 
 # Long keys and tokens, many nodes; REDLOCK_SEND_MAX stays below 2048 to save stack. Without unused features: native release,
 # for example, because a connection that releases once only tries the native command.
-CLI_FLAGS = -D_GNU_SOURCE -DREDLOCK_NODES_MAX=16 -DREDLOCK_KEY_MAX=255 -DREDLOCK_LABEL_MAX=250 -DREDLOCK_ERROR_MAX=159 \
+CLI_FLAGS = -pthread -D_GNU_SOURCE -DREDLOCK_NODES_MAX=16 -DREDLOCK_KEY_MAX=255 -DREDLOCK_LABEL_MAX=250 -DREDLOCK_ERROR_MAX=159 \
             -DRESP_TEXT_MAX=255 -DREDLOCK_SEND_MAX=2040
 CLI = $(wildcard cli/*.c) extra/url.c $(LIB)
 # mbedTLS is in the program only, and only with TLS=1.

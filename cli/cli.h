@@ -7,7 +7,7 @@
        session.c  look.c                                             a client and its lock; the value of a key
        queue.c  talk.c  job.c                                        the waiters of this machine; plain commands to nodes; processes
        tls.c                                                         the I/O callbacks, with or without TLS
-       nodes.c  holder.c                                             the list of nodes; values at keys
+       nodes.c  names.c  holder.c                                    the list of nodes; names of hosts; values at keys
        text.c                                                        messages, JSON
        process.c                                                     signals, clock, name
 
@@ -100,9 +100,9 @@ void export_options(void);
 /* A node as the user wrote it, and in the library's form. */
 struct target {
     struct redlock_url url; /* url.address may be printed: it holds no secret */
-    /* Numeric, or unix:; an unresolved name stays as the user wrote it. */
+    /* Numeric, or unix:; one of those of a name. A name without an address stays as the user wrote it. */
     char address[REDLOCK_ADDRESS_MAX + 1];
-    const char *error; /* why the name was not resolved; NULL: no error */
+    const char *error; /* why the name has no address; NULL: it has one */
 };
 
 /* The nodes, once nodes_load has read them. */
@@ -110,7 +110,7 @@ extern struct target targets[REDLOCK_NODES_MAX];
 extern unsigned target_count;
 unsigned quorum(void); /* the number of nodes that a lock needs */
 
-/* Reads addresses and passwords, looks up names for a second at most, and sets options.node_timeout_ms if it was not
+/* Reads addresses and passwords, looks up names (names_load), and sets options.node_timeout_ms if it was not
    given; exits with 78 and a message if the list is not usable. A name that is not resolved is an unreachable node. */
 void nodes_load(void);
 /* The same, but one node may be listed twice: for check. */
@@ -123,7 +123,14 @@ void nodes_check(const char *list, const char *where);
 void config_load(const char *path, int must_be,
                  int (*add)(const char *key, const char *value, const char *where));
 
-/* ---- I/O, in tls.c: redlock_posix(), and mbedTLS for the nodes that need it ---- */
+/* ---- Names, in names.c ---- */
+
+/* Looks up the names of all targets, for a second at most. */
+void names_load(void);
+/* redlock_posix(), for nodes whose address is that of a target: tries all addresses of a name, and looks it up again. */
+const struct redlock_io *names_io(void);
+
+/* ---- I/O, in tls.c: names_io(), and mbedTLS for the nodes that need it ---- */
 
 #ifdef REDLOCK_CLI_TLS
 enum { HAS_TLS = 1 };

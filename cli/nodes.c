@@ -4,17 +4,11 @@
    SPDX-License-Identifier: MIT */
 #include "cli.h"
 
-#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <netdb.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #ifdef __linux__
 #include <sys/prctl.h>
@@ -220,112 +214,6 @@ static void hide_memory(void)
 #endif
 }
 
-/* ---- Names ---- */
-
-/* A process that looks up one name, because getaddrinfo may block for minutes and cannot be stopped. */
-struct lookup {
-    pid_t pid; /* 0: no process is needed */
-    int fd;    /* the process writes a struct answer to this pipe */
-};
-
-struct answer {
-    int failed; /* the result of redlock_resolve */
-    char address[sizeof targets[0].address];
-};
-
-enum { LOOKUP_MS = 1000 };
-
-static int is_name(const char *address)
-{
-    size_t size = strcspn(address, ":");
-    char host[64];
-    struct in_addr number;
-
-    if (address[0] == '[' || strncmp(address, "unix:", 5) == 0)
-        return 0;
-    snprintf(host, sizeof host, "%.*s", (int)size, address);
-    return inet_pton(AF_INET, host, &number) != 1;
-}
-
-static void take_answer(struct target *target, const struct answer *answer)
-{
-    if (answer->failed == 0)
-        snprintf(target->address, sizeof target->address, "%s", answer->address);
-    else
-        target->error =
-            answer->failed == -1 ? "the address is too long" : gai_strerror(answer->failed);
-}
-
-static void resolve(const struct target *target, struct answer *answer)
-{
-    answer->failed = redlock_resolve(target->url.address, answer->address, sizeof answer->address);
-}
-
-/* Converts a numeric address at once; looks up a name in another process. */
-static struct lookup begin_lookup(struct target *target)
-{
-    struct lookup lookup = {0, -1};
-    struct answer answer;
-    int line[2];
-
-    /* for an unresolved name: a connect to it fails, and no other node has the same address */
-    memcpy(target->address, target->url.address, sizeof target->address - 1);
-    if (!is_name(target->url.address) || pipe2(line, O_CLOEXEC) != 0) {
-        resolve(target, &answer);
-        take_answer(target, &answer);
-        return lookup;
-    }
-    lookup.pid = fork();
-    if (lookup.pid == 0) {
-#ifdef __linux__
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-#endif
-        memset(&answer, 0, sizeof answer);
-        resolve(target, &answer);
-        _exit(write(line[1], &answer, sizeof answer) != sizeof answer);
-    }
-    close(line[1]);
-    if (lookup.pid > 0) {
-        lookup.fd = line[0];
-        return lookup;
-    }
-    close(line[0]);
-    lookup.pid = 0;
-    target->error = "no process to look its name up";
-    return lookup;
-}
-
-static void end_lookup(struct target *target, struct lookup *lookup, uint64_t until_us)
-{
-    struct pollfd fd = {lookup->fd, POLLIN, 0};
-    struct answer answer;
-    uint64_t now = now_us();
-
-    if (lookup->pid == 0)
-        return;
-    if (poll(&fd, 1, now < until_us ? (int)((until_us - now + 999) / 1000) : 0) == 1 &&
-        read(lookup->fd, &answer, sizeof answer) == sizeof answer)
-        take_answer(target, &answer);
-    else
-        target->error = "no answer from the resolver in time";
-    kill(lookup->pid, SIGKILL);
-    waitpid(lookup->pid, NULL, 0);
-    close(lookup->fd);
-}
-
-/* All names at the same time. */
-static void look_up_all(void)
-{
-    uint64_t until_us = now_us() + (uint64_t)LOOKUP_MS * 1000;
-    struct lookup lookup[REDLOCK_NODES_MAX];
-    unsigned i;
-
-    for (i = 0; i < target_count; i++)
-        lookup[i] = begin_lookup(&targets[i]);
-    for (i = 0; i < target_count; i++)
-        end_lookup(&targets[i], &lookup[i], until_us);
-}
-
 /* ---- The list ---- */
 
 void nodes_check(const char *list, const char *where)
@@ -391,7 +279,7 @@ void nodes_read(void)
     }
     if (target_count == 0)
         die(EXIT_CONFIG, "no nodes in the list");
-    look_up_all();
+    names_load();
     if (options.node_timeout_ms < 0)
         options.node_timeout_ms = longest_ms > 0 ? (long)longest_ms : 250;
     if (options.node_timeout_ms > TIMEOUT_MAX_MS)

@@ -291,9 +291,7 @@ const char *error_of(const struct session *session, unsigned i)
     const char *error = session->nodes[i].error;
     size_t size = strlen(error);
 
-    if (targets[i].error != NULL)
-        snprintf(text, sizeof text, "cannot resolve the name: %s", targets[i].error);
-    else if (targets[i].url.tls && strcmp(error, no_connection) == 0)
+    if (targets[i].url.tls && strcmp(error, no_connection) == 0)
         snprintf(text, sizeof text, "no TLS connection within %ld ms; is this a TLS port?",
                  options.node_timeout_ms);
     else if (size >= sizeof in_time && strcmp(error + size - sizeof in_time + 1, in_time) == 0)
@@ -309,6 +307,6 @@ void say_errors(const struct session *session, enum level level)
     unsigned i;
 
     for (i = 0; i < target_count; i++)
-        if (targets[i].error != NULL || session->nodes[i].error[0] != '\0')
+        if (session->nodes[i].error[0] != '\0')
             say(level, "  %s: %s", targets[i].url.address, error_of(session, i));
 }

@@ -235,8 +235,6 @@ void talks_open(uint32_t timeout_ms)
         talks[i].node.address = targets[i].address;
         talks[i].node.handle = -1;
         talks[i].node.user_data = io_name_of(i);
-        if (targets[i].error != NULL)
-            redlock_set_error(&talks[i].node, "cannot resolve the name", targets[i].error);
         talks[i].state = io->dial(io->context, &talks[i].node) == 0 ? TALK_CONNECTS : TALK_CLOSED;
     }
     talks_wait(timeout_ms);

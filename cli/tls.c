@@ -1,4 +1,4 @@
-/* tls.c - the I/O callbacks of this program: redlock_posix(), or with `make cli TLS=1` mbedTLS for nodes whose address is rediss:.
+/* tls.c - the I/O callbacks of this program: names_io(), or with `make cli TLS=1` mbedTLS for nodes whose address is rediss:.
    The certificate of such a node is checked, and is for the host in its address, or for --sni.
 
    SPDX-FileCopyrightText: the redlock authors
@@ -61,7 +61,7 @@ static void load(void)
         must_be_readable(options.cert);
         must_be_readable(options.key);
     }
-    code = redlock_tls_init(&loaded, redlock_posix(), authorities, options.cert, options.key);
+    code = redlock_tls_init(&loaded, names_io(), authorities, options.cert, options.key);
     if (code == 0)
         return;
     mbedtls_strerror(code, why, sizeof why);
@@ -85,7 +85,7 @@ static int is_needed(void)
     return i < target_count;
 }
 
-/* If no node needs TLS: a copy of redlock_posix(), which does not use its context. */
+/* If no node needs TLS: a copy of names_io(), which does not use its context. */
 const struct redlock_io *io_open(void)
 {
     int needed = is_needed();
@@ -98,10 +98,9 @@ const struct redlock_io *io_open(void)
     if (needed) {
         redlock_tls_share(tls, &loaded);
     } else {
-        tls->io = *redlock_posix();
+        tls->io = *names_io();
         tls->io.context = tls;
     }
-    tls->io.check = NULL; /* accepts an unresolved name: that node is unreachable */
     return &tls->io;
 }
 
@@ -151,11 +150,7 @@ int io_has_bytes(const struct redlock_node *node)
 
 const struct redlock_io *io_open(void)
 {
-    static struct redlock_io io;
-
-    io = *redlock_posix();
-    io.check = NULL; /* accepts an unresolved name: that node is unreachable */
-    return &io;
+    return names_io();
 }
 
 void io_close(const struct redlock_io *io)

@@ -2977,15 +2977,23 @@ static void queue_without_quorum(void)
 }
 
 /* A resolver that hangs delays the program by a second, not by a minute. */
-static void slow_names(void)
+/* From now on the programs have the shim's functions. */
+static void preload_shim(void)
 {
-    char list[200], shim[300];
+    char shim[300];
 
-    nodes(2);
-    snprintf(list, sizeof list, "%s,hangs.invalid", list_of(2, ""));
     snprintf(shim, sizeof shim, "%.*s/fork_shim.so", (int)(strrchr(self, '/') - self), self);
     setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 0);
     setenv("LD_PRELOAD", shim, 1);
+}
+
+static void slow_names(void)
+{
+    char list[200];
+
+    nodes(2);
+    snprintf(list, sizeof list, "%s,hangs.invalid", list_of(2, ""));
+    preload_shim();
     is_int(redlock("run", "-N", list, "x", "-c", "exit 4", NULL), 4,
            "the resolver hangs for one of three names: run");
     is_int(redlock("status", "-N", list, "x", NULL), 1,
@@ -2993,8 +3001,102 @@ static void slow_names(void)
     is_int(redlock("acquire", "-n", "-t", "9", "-N", "hangs.invalid", "x", NULL), 69,
            "the resolver hangs for the only name: 69");
     unsetenv("LD_PRELOAD");
-    ok(strstr(wrote(last, 'e'), "no answer from the resolver in time") != NULL,
-       "stderr has: no answer from the resolver in time");
+    ok(strstr(wrote(last, 'e'), "the resolver has not answered yet") != NULL,
+       "stderr has: the resolver has not answered yet");
+    no_key_left("then");
+}
+
+/* The file of the shim's resolver: the first nodes have one address, the others another. */
+static void name_nodes(unsigned count, const char *first, const char *others)
+{
+    const char *path = getenv("REDLOCK_HOSTS");
+    char fresh[300];
+    FILE *hosts;
+    unsigned i;
+
+    snprintf(fresh, sizeof fresh, "%.290s.new", path);
+    hosts = fopen(fresh, "w");
+    for (i = 0; i < 3; i++)
+        fprintf(hosts, "node%u.test %s\n", i, i < count ? first : others);
+    fclose(hosts);
+    rename(fresh, path);
+}
+
+/* Three servers at 127.0.0.2, as node0.test to node2.test. */
+static void begin_with_names(void)
+{
+    static const char *const addresses[] = {"--bind", "127.0.0.1", "127.0.0.2", NULL};
+    char list[200] = "", hosts[300];
+    unsigned i;
+
+    node_count = 3;
+    servers_start(servers, 3, addresses);
+    for (i = 0; i < 3; i++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "node%u.test:%d ", i,
+                 servers[i].port);
+    setenv("REDLOCK_NODES", list, 1);
+    snprintf(hosts, sizeof hosts, "%s/hosts", programs_folder());
+    setenv("REDLOCK_HOSTS", hosts, 1);
+    preload_shim();
+}
+
+/* A name has several addresses, and servers listen at one of them: localhost is ::1 and 127.0.0.1, say. */
+static void all_addresses(void)
+{
+    begin_with_names();
+    name_nodes(3, "127.0.0.9 127.0.0.8 127.0.0.2", "");
+    is_int(redlock("status", "x", NULL), 1, "the third address is the right one: status");
+    is_int(redlock("acquire", "-n", "-t", "60", "x", NULL), 0, "acquire");
+    is_int(redlock("run", "-n", "y", "-c", "exit 4", NULL), 4, "run");
+    name_nodes(3, "127.0.0.9", "");
+    is_int(redlock("acquire", "-n", "-t", "60", "x", NULL), 69, "no address is right");
+}
+
+static void names_that_appear(void)
+{
+    struct program waiter;
+
+    begin_with_names();
+    is_int(redlock("acquire", "-n", "-t", "60", "x", NULL), 69, "no name has an address");
+    ok(strstr(wrote(last, 'e'), "cannot resolve the name: ") != NULL, "it says so");
+    waiter = start("run", "--unavailable-timeout", "60", "--status-fd", "3", "x", "sh", "-c",
+                   "exit 4", NULL);
+    ok(writes(waiter, 's', "waiting"), "a program waits for them");
+    name_nodes(3, "127.0.0.2", "");
+    is_int(ends(&waiter), 4, "the lock is acquired when they have one");
+    ok(strstr(wrote(waiter, 'e'), "node0.test:") != NULL &&
+           strstr(wrote(waiter, 'e'), " has an address now: 127.0.0.2:") != NULL,
+       "which it says");
+}
+
+/* Servers move to new addresses, one after the other, with their keys. */
+static void names_that_move(void)
+{
+    char message[100];
+    struct program run;
+    unsigned i;
+    int before;
+
+    begin_with_names();
+    name_nodes(3, "127.0.0.2", "");
+    run = start("run", "-t", "6", "--status-fd", "3", "x", "sh", "-c",
+                "trap 'exit 5' USR1; while :; do sleep 0.1; done", NULL);
+    ok(writes(run, 's', "renewed"), "the lock is renewed");
+    for (i = 0; i < 3; i++) {
+        name_nodes(i + 1, "127.0.0.3", "127.0.0.2");
+        ok(strcmp(server_ask(&servers[i], reply, sizeof reply, "CONFIG", "SET", "bind",
+                             "127.0.0.1 127.0.0.3", NULL),
+                  "OK") == 0,
+           "node %u moves", i);
+        server_ask(&servers[i], reply, sizeof reply, "CLIENT", "KILL", "TYPE", "normal", NULL);
+        snprintf(message, sizeof message, "node%u.test:%d has another address now: 127.0.0.3:", i,
+                 servers[i].port);
+        ok(writes(run, 'e', message), "stderr has its new address");
+        before = count_of(wrote(run, 's'), "renewed");
+        ok(until(count_of(wrote(run, 's'), "renewed") > before + 1, WAIT_MS), "renewed");
+    }
+    kill(run.pid, SIGUSR1);
+    is_int(ends(&run), 5, "the job was not ended");
     no_key_left("then");
 }
 
@@ -4340,6 +4442,9 @@ static const struct scenario {
     {"foreign_keys", foreign_keys},
     {"node_lists", node_lists},
     {"slow_names", slow_names},
+    {"all_addresses", all_addresses},
+    {"names_that_appear", names_that_appear},
+    {"names_that_move", names_that_move},
     {"default_config", default_config},
     {"passwords", passwords},
     {"full_servers", full_servers},
