@@ -58,10 +58,10 @@ extern "C" {
 #endif
 
 #define REDLOCK_VERSION_MAJOR 0 /* may break callers */
-#define REDLOCK_VERSION_MINOR 2 /* adds, never breaks */
+#define REDLOCK_VERSION_MINOR 3 /* adds, never breaks */
 #define REDLOCK_VERSION_PATCH 0 /* fixes */
-#define REDLOCK_VERSION "0.2.0"
-#define REDLOCK_VERSION_NUMBER 2000 /* 1000000 * major + 1000 * minor + patch */
+#define REDLOCK_VERSION "0.3.0"
+#define REDLOCK_VERSION_NUMBER 3000 /* 1000000 * major + 1000 * minor + patch */
 
 /* ---- Results --------------------------------------------------------------------------------- */
 

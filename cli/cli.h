@@ -7,7 +7,8 @@
        session.c  look.c                                             a client and its lock; the value of a key
        queue.c  talk.c  job.c                                        the waiters of this machine; plain commands to nodes; processes
        tls.c                                                         the I/O callbacks, with or without TLS
-       nodes.c  names.c  holder.c                                    the list of nodes; names of hosts; values at keys
+       nodes.c  holder.c                                             the list of nodes; values at keys
+       names.c                                                       the nodes' addresses
        text.c                                                        messages, JSON
        process.c                                                     signals, clock, name
 
@@ -95,7 +96,7 @@ void options_list(int verb);
    redlock again. */
 void export_options(void);
 
-/* ---- Nodes, in nodes.c ---- */
+/* ---- Addresses, in names.c ---- */
 
 /* A node as the user wrote it, and in the library's form. */
 struct target {
@@ -108,6 +109,14 @@ struct target {
 /* The nodes, once nodes_load has read them. */
 extern struct target targets[REDLOCK_NODES_MAX];
 extern unsigned target_count;
+
+/* Looks up the names of all targets, for a second at most. */
+void names_load(void);
+/* redlock_posix(), for nodes whose address is that of a target: tries all addresses of a name, and looks it up again. */
+const struct redlock_io *names_io(void);
+
+/* ---- Nodes, in nodes.c ---- */
+
 unsigned quorum(void); /* the number of nodes that a lock needs */
 
 /* Reads addresses and passwords, looks up names (names_load), and sets options.node_timeout_ms if it was not
@@ -122,13 +131,6 @@ void nodes_check(const char *list, const char *where);
 /* Passes each line of the configuration file to `add`, which returns 0, or -1 for an unknown key. */
 void config_load(const char *path, int must_be,
                  int (*add)(const char *key, const char *value, const char *where));
-
-/* ---- Names, in names.c ---- */
-
-/* Looks up the names of all targets, for a second at most. */
-void names_load(void);
-/* redlock_posix(), for nodes whose address is that of a target: tries all addresses of a name, and looks it up again. */
-const struct redlock_io *names_io(void);
 
 /* ---- I/O, in tls.c: names_io(), and mbedTLS for the nodes that need it ---- */
 

@@ -17,6 +17,9 @@
 
 enum { LOOKUP_MS = 1000, ADDRESSES_MAX = 8 };
 
+struct target targets[REDLOCK_NODES_MAX];
+unsigned target_count;
+
 /* The answer of a lookup. It fits into a pipe, and is written in one piece. */
 struct answer {
     int failed; /* the result of getaddrinfo */

@@ -14,9 +14,6 @@
 #include <sys/prctl.h>
 #endif
 
-struct target targets[REDLOCK_NODES_MAX];
-unsigned target_count;
-
 unsigned quorum(void)
 {
     return target_count / 2 + 1;

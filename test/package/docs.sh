@@ -184,7 +184,6 @@ check 'each source file names its licence' "$(echo "$files" |
 
 # ---- Language
 
-check 'README: at most 150 lines' "$([ "$(wc -l <README.md)" -le 150 ] || wc -l README.md)"
 check 'README: at most 100 columns' "$(awk 'length > 100 { print FILENAME ":" FNR ": " length }' README.md)"
 # shellcheck disable=SC2086 # a list of words
 check 'pages: at most 130 columns, except tables' "$(awk '!/^[|]/ && length > 130 { print FILENAME ":" FNR ": " length }' $pages)"
