@@ -905,7 +905,7 @@ REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
 {
     uint64_t due_us = node->priv.mark_us + c->priv.settings.stall_ms * RL_MS_US + 1;
 
-    if (node->priv.replied)
+    if (node->priv.replied || (c->priv.broke & node->priv.bit)) /* it is disconnected already */
         return REDLOCK_NEVER;
     if (rl_jams(c, node))
         rl_not_after(&due_us, c->priv.jammed_us + rl_jam_us(c) + 1);

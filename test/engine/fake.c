@@ -11,7 +11,7 @@
 struct fake_node fake_nodes[FAKE_NODES];
 struct fake_command fake_log[FAKE_LOG];
 unsigned fake_logged;
-uint64_t fake_now_us, fake_wall_us, fake_transmit_us, fake_sleep_us;
+uint64_t fake_now_us, fake_wall_us, fake_transmit_us, fake_sleep_us, fake_receive_us;
 uint32_t fake_forks;
 int fake_no_entropy;
 unsigned fake_waits;
@@ -370,8 +370,10 @@ static int fake_receive(void *context, struct redlock_node *node, void *bytes, s
         fake_taken(n, (unsigned)size);
         return (int)size;
     }
-    if (n->connected && (!n->ended || n->out_first < n->out_used))
+    if (n->connected && (!n->ended || n->out_first < n->out_used)) {
+        fake_now_us += fake_receive_us;
         return 0;
+    }
     redlock_set_error(node, "receive", "closed by the server");
     return -1;
 }
@@ -493,7 +495,7 @@ void fake_begin(struct redlock_client *client, struct redlock_node *nodes, unsig
     fake_unlogged = 0;
     memset(fake_held, 0, sizeof fake_held);
     fake_now_us = (uint64_t)1 << 40;
-    fake_transmit_us = fake_sleep_us = 0;
+    fake_transmit_us = fake_sleep_us = fake_receive_us = 0;
     fake_no_entropy = 0;
     fake_wall_us = (uint64_t)1 << 50;
     fake_forks = 0;

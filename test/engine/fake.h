@@ -73,6 +73,7 @@ extern uint64_t fake_wall_us; /* set by the test only */
 extern uint32_t fake_forks;
 extern uint64_t fake_transmit_us; /* duration of each transmit */
 extern uint64_t fake_sleep_us;    /* the process is paused for this time in the next wait */
+extern uint64_t fake_receive_us;  /* duration of each receive that finds nothing */
 extern int fake_no_entropy;
 extern unsigned fake_waits;
 

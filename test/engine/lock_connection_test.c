@@ -367,6 +367,25 @@ static void r05_an_idle_caller_causes_no_stall(void)
        "r05: the error names the broken connection, not a stall: %s", nodes[2].error);
 }
 
+/* A server closes a connection with an unanswered command, and the client is paused when it has seen that. The connection is
+   closed once, for the first reason. Found by sim.c. */
+static void r05_a_broken_connection_does_not_stall(void)
+{
+    if (REDLOCK_NODES_MAX < 5)
+        return;
+    begin_with_defaults(5);
+    warm_up();
+    fake_nodes[0].hung = fake_nodes[1].hung = 1;
+    redlock_acquire_start(&client, &lock, 0);
+    fake_pass(&client, 20 * MS);
+    is_int(lock.status, REDLOCK_OK, "r05: three nodes decide, two do not reply");
+    fake_break(0);
+    fake_now_us += 1100 * MS;
+    fake_receive_us = 1100 * MS;
+    redlock_tick(&client);
+    ok(has_error(0, "closed by the server"), "r05: closed, and not late: %s", nodes[0].error);
+}
+
 static void r12_handshake(void)
 {
     unsigned i, commands = 0;
@@ -1233,6 +1252,7 @@ int main(void)
     r05_a_connection_breaks_beside_a_held_lock();
     r05_a_stall_between_complete_locks();
     r05_an_idle_caller_causes_no_stall();
+    r05_a_broken_connection_does_not_stall();
     r05_a_paused_process_reads_a_long_reply();
     r05_a_connect_that_fails_ends_the_wait();
     r05_any_event_ends_a_connect();

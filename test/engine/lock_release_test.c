@@ -474,6 +474,8 @@ static void r11_released_again(void)
 /* Nor has a cancelled release deleted the keys of nodes that could not be reached. */
 static void r11_released_again_after_a_cancel(void)
 {
+    int status;
+
     begin_with_defaults(3);
     acquire(0);
     break_all(3, 1);
@@ -485,7 +487,10 @@ static void r11_released_again_after_a_cancel(void)
     is_int((int)fake_keys_left(), 3, "r11: they keep the key");
     break_all(3, 0);
     fake_pass(&client, 200 * MS);
-    is_int(release(1000), REDLOCK_OK, "r11: released when they are back");
+    status = release(1000);
+    /* where releases are repeated, the cancelled one may have deleted the keys of a quorum by now */
+    ok(status == REDLOCK_OK || (REPEATS && status == REDLOCK_EXPIRED),
+       "r11: released when they are back: %s", redlock_strerror((enum redlock_status)status));
     is_int((int)fake_keys_left(), 0, "r11: no key is left");
 }
 

@@ -85,6 +85,7 @@ R4|redlock.c|s/lock->priv.attempt.postponed \| unanswered/lock->priv.attempt.pos
 R4|node.c|s/\} else if \(node->priv.part < main\) \{/$& reply->owner = request->owner;/|the last reply of a pair is the answer
 R4|redlock.c|s/rl_past\(c, owed->until_us\)/0/|releases are owed until the key has expired
 R4|redlock.c|s/ \|\| lock->token_is_label\)/)/|no release is repeated if the token is the caller's
+R5|node.c|s/node->priv.replied \|\| \(c->priv.broke & node->priv.bit\)/node->priv.replied/|a broken connection does not stall, too
 R5|redlock.c|s/\(state == RL_ASKING && rl_is_failing\(node\)\)/0/|a node that failed before counts as failed
 R5|node.c|s/node->priv.denied && (!quorum)/$1/|only nodes that deny the client are tried again soon
 R5|redlock.c|s/rl_is_quorum\(c, ready \| untried\)/0/|untried nodes are tried before a call fails
