@@ -230,8 +230,10 @@ struct redlock_lock {
     redlock_mask refused;       /* nodes whose last vote is no: another holder, or no key */
     redlock_mask failed;        /* nodes that did not vote in time: see their `error` */
     redlock_mask members;       /* nodes that confirmed it; only these confirm an extension. R8 */
-    uint16_t extended;          /* how often, since the acquire */
-    uint8_t token[20];          /* random, new at each attempt; hex on the wire. R1 */
+    /* Extensions that succeeded since the lock was acquired or adopted, automatic ones included;
+       stops at 65535. Stays after a release, until the next acquire succeeds. R10 */
+    uint16_t extended;
+    uint8_t token[20]; /* random, new at each attempt; hex on the wire. R1 */
     /* How long the lock of `holder` lives after it refused. 0xffffffff: it does not expire; 0: not
        known. */
     uint32_t holder_left_ms;

@@ -372,6 +372,34 @@ static void r10_number_of_extensions_is_limited(void)
     is_int(extend(), REDLOCK_EXTEND_LIMIT, "r10: extend_max REDLOCK_NONE: no extension");
 }
 
+/* `extended` counts the extensions that succeeded since the lock was acquired or adopted. */
+static void r10_extended_counts_successes(void)
+{
+    begin_with_defaults(3);
+    acquire(0);
+    is_int(lock.extended, 0, "r10: acquired: no extension is counted");
+    extend();
+    extend();
+    is_int(lock.extended, 2, "r10: two extensions are counted");
+    fake_nodes[0].hung = fake_nodes[1].hung = 1;
+    is_int(extend(), REDLOCK_UNREACHABLE, "r10: two of three nodes hang");
+    is_int(lock.extended, 2, "r10: an extension that failed is not counted");
+    fake_nodes[0].hung = fake_nodes[1].hung = 0;
+    fake_pass(&client, 20 * MS);
+    is_int(extend(), REDLOCK_OK, "r10: they reply again");
+    is_int(lock.extended, 3, "r10: counted since the acquire, not since the failure");
+    release(100);
+    is_int(lock.extended, 3, "r10: released: the count stays");
+    is_int(acquire(0), REDLOCK_OK, "r10: acquired once more");
+    is_int(lock.extended, 0, "r10: an acquire clears the count");
+    extend();
+    redlock_abandon(&client, &lock);
+    if (!REDLOCK_MINIMAL) {
+        is_int((int)redlock_adopt(&client, &lock, 5000), REDLOCK_OK, "r10: adopted");
+        is_int(lock.extended, 0, "r10: redlock_adopt clears the count, too");
+    }
+}
+
 static void r09_an_extension_repairs(void)
 {
     int i, round, lost = 0;
@@ -989,6 +1017,7 @@ int main(void)
     r09_no_repair_of_other_nodes_after_the_end();
     r09_a_late_extension_creates_no_key();
     r10_number_of_extensions_is_limited();
+    r10_extended_counts_successes();
     if (!REDLOCK_MINIMAL) {
         r08_asked_late_while_it_extends_itself();
         r09_a_lost_lock_is_not_repaired();

@@ -196,6 +196,9 @@ R14|redlock.c|s/rl_clear\(&lock->priv.attempt.mute, lock->granted\);//|a server'
 R14|redlock.c|s/rl_clear\(&lock->priv.attempt.mute, lock->granted\);/if (lock->priv.state == RL_EXTENDING) $&/|nor after it has agreed to a fencing token
 R14|client.c|s/longest_ms != 0 && lock->ttl_ms > longest_ms/0/|no TTL above longest_ttl_ms
 R10|client.c|s/if \(lock->extended >= client->[^)]*\)[^;]*;//|the limit of extensions
+R10|redlock.c|s/lock->extended\+\+;/;/|extensions are counted
+R10|redlock.c|s/lock->extended = 0;//|an acquire clears the count
+R10|client.c|s/lock->extended = 0;//|so does redlock_adopt
 R10|redlock.c|s/late && lock->priv.op.renewals == 0/0/|the limit of automatic extensions
 R10|redlock.c|s/rl_not_after\(&end_us, ([^;]*)\);/end_us = $1;/|an extension with a shorter TTL is due after a third of that TTL
 R10|redlock.c|s/lock->ttl_ms - lock->ttl_ms \/ 3/0/|an extension is due after a third of the TTL
