@@ -16,11 +16,11 @@
    R4  Roll back failed attempts, and lost locks. The release goes at once to every node that was
        sent the command; a full buffer only delays it. A release that is unanswered when the
        operation ends, or was answered with a temporary error, is repeated until the key has
-       expired: the client keeps it, if REDLOCK_OWED_MAX has room for it. It is not kept for a node
-       that is down, which would use up the room.
+       expired: the client keeps it, if REDLOCK_OWED_MAX has room for it, or for nodes that are down
+       and use up the room.
    R6  Retry with growing, random pauses. A failed attempt ends when the outcome and its reason are
-       known. Contention is retried at once, a few times. More operations than there is room for
-       wait in line; wait_ms counts there.
+       known. Contention is retried after a random part of a few round trips, a few times. More
+       operations than there is room for wait in line; wait_ms counts there.
    R7  Notify waiters. The rollback reads the key with client tracking on. When a quorum of nodes
        reports a change, one waiter of each client retries within a round trip, at random. A waiter
        with spurious notifications backs off two times of three, to avoid a thundering herd. A

@@ -275,14 +275,15 @@ REDLOCK_API void redlock_lock_init(struct redlock_lock *lock, const void *key, s
                                    uint32_t ttl_ms);
 
 /* Acquires the lock. wait_ms is how long to wait for another holder, or for a quorum of nodes that
-   answer; with 0, contention and an idle connection that turned out dead are still retried at once,
-   up to 5 times. REDLOCK_OK, _HELD, _CONTENDED, _UNREACHABLE, _DENIED, _TOO_LATE, _TIMEOUT,
-   _NO_ENTROPY, _ALREADY_HELD, _FORKED or _INVALID_ARGUMENT. A failed acquire is rolled back. Blocks
-   wait_ms + 2 * node_timeout_ms at most; with wait_ms 0 at most 15 * node_timeout_ms (six attempts,
-   where nodes time out one after another). Before an attempt it also waits for connections:
-   stall_ms at most if there is no quorum of them, else 100 ms for the rest. With a fencing token 4
-   * node_timeout_ms more for each attempt, if the nodes' counters differ. [Redlock], "The Redlock
-   algorithm"; R1 to R7, R16. */
+   answer; with 0, contention and an idle connection that turned out dead are still retried, up to 5
+   times, each after a random part of a few round trips, half of node_timeout_ms at most.
+   REDLOCK_OK, _HELD, _CONTENDED, _UNREACHABLE, _DENIED, _TOO_LATE, _TIMEOUT, _NO_ENTROPY,
+   _ALREADY_HELD, _FORKED or _INVALID_ARGUMENT. A failed acquire is rolled back. Blocks wait_ms + 2
+   * node_timeout_ms at most; with wait_ms 0 at most 15 * node_timeout_ms (six attempts, where nodes
+   time out one after another). Before an attempt it also waits for connections: stall_ms at most if
+   there is no quorum of them, else 100 ms for the rest. With a fencing token 4 * node_timeout_ms
+   more for each attempt, if the nodes' counters differ. [Redlock], "The Redlock algorithm"; R1 to
+   R7, R16. */
 REDLOCK_API enum redlock_status redlock_acquire(struct redlock_client *client,
                                                 struct redlock_lock *lock, uint32_t wait_ms);
 

@@ -94,6 +94,37 @@ static void r06_contention_is_retried_quickly(unsigned count)
        fake_count(0, 'S'), since(start));
 }
 
+/* The pause after contention is random, up to twice a round trip and twice as much each time, and up to half of node_timeout_ms.
+   Each attempt takes two round trips. */
+static void r06_pauses_after_contention(void)
+{
+    unsigned run, i, k, above = 0, above_half = 0;
+
+    for (run = 0; run < 100; run++) {
+        uint64_t last_us = 0;
+
+        begin_with_defaults(3);
+        warm_up();
+        held_by("a", 0, 0);
+        held_by("b", 1, 1);
+        held_by("c", 2, 2);
+        acquire(0);
+        for (i = k = 0; i < fake_logged; i++) {
+            uint64_t most_us = k < 5 ? (uint64_t)MS << k : 25 * MS;
+            uint64_t pause_us = fake_log[i].at_us - last_us - 2 * MS;
+
+            if (fake_log[i].kind != 'S' || fake_log[i].node != 0)
+                continue;
+            above += k > 0 && pause_us > most_us + 200;
+            above_half += k > 0 && pause_us > most_us / 2 + 200;
+            last_us = fake_log[i].at_us;
+            k++;
+        }
+    }
+    is_int((int)above, 0, "r06: pauses after contention: none is above its bound");
+    ok(above_half > 150, "r06: %u of 500 are above half of it", above_half);
+}
+
 static void r06_results_are_distinct(void)
 {
     begin_with_defaults(5);
@@ -597,6 +628,7 @@ int main(void)
     r06_pauses_are_random_and_grow();
     r06_contention_is_retried_quickly(5);
     r06_contention_is_retried_quickly(4);
+    r06_pauses_after_contention();
     r06_results_are_distinct();
     r06_permanent_and_temporary_errors();
     r06_failed_but_the_reason_is_still_open();

@@ -106,6 +106,8 @@ R6|command.c|s/ERR ACL failure\\0//|an error that waiting cannot mend ends the c
 R6|redlock.c|s/2 \* jitter_us \+ 1/1/|jitter
 R6|redlock.c|s/i < lock->priv.op.slow && pause_ms/0 \&\& pause_ms/|the growth of the backoff
 R6|redlock.c|s/pause_ms = s->retry_delay_max_ms;/;/|the longest backoff
+R6|redlock.c|s/us << times : most/us << times << 1 : most/|a quick retry comes within a few round trips
+R6|redlock.c|s/us << times : most/us : most/|its pauses grow
 R6|redlock.c|s/quick && lock->priv.op.quick < RL_QUICK_MAX/0/|quick retries
 R6|redlock.c|s/if \(same >= c->priv.quorum\)\s+return REDLOCK_HELD;/return REDLOCK_HELD;/|contention is distinguished from a holder
 R6|redlock.c|s/rl_not_after\(&lock->priv.due_us, lock->priv.until_us\);/;/|the last attempt when the wait ends
@@ -467,6 +469,7 @@ while IFS= read -r line; do
     [ $((total % 3)) -ne 0 ] || wait # three at a time
 done <"$folder/table"
 wait
+[ $total -gt 0 ] || { echo "1..0 # no line of the table matches"; exit 1; }
 number=0
 while [ $number -lt $total ]; do
     number=$((number + 1))
