@@ -157,6 +157,9 @@ test-cli-tls: deps-cli_tls $(B)/cli/redlock-tls $(B)/cli/redlock-tls-san $(B)/cl
 	REDLOCK=$(B)/cli/redlock-tls prove -e 'sh test/ports/tls.sh' $(B)/cli/cli_tls
 	REDLOCK=$(B)/cli/redlock-tls-san prove -e 'sh test/ports/tls.sh' $(B)/cli/cli_tls
 
+soak-cli: deps-cli $(B)/redlock ## MINUTES=n of jobs under the program that signals, stops and kills hit at random
+	prove -v -e sh test/cli/cli_soak.sh :: $(B)/redlock $(MINUTES)
+
 test-partition: test/servers/partition_test.c test/servers/late_test.c test/servers/partition.h test/lib/side.h test/lib/servers.c $(LIB) $(HEADERS) deps-partition
 	@mkdir -p $(B)/partition
 	gcc -O1 -g $(WARN) $(POSIX) -I. -Itest/lib -Itest/engine $< test/lib/servers.c $(LIB) -o $(B)/partition/partition_test

@@ -1,0 +1,85 @@
+#!/bin/sh
+# cli_soak.sh PROGRAM MINUTES - jobs under `redlock run`, hit by signals, stops and kills at random. The witness is flock(1) on a
+# file that all processes of a job keep open: the kernel knows if one of them lives when the next job begins. As TAP.
+#
+# SPDX-FileCopyrightText: the redlock authors
+# SPDX-License-Identifier: MIT
+set -u
+. test/lib/servers.sh
+. test/lib/tap.sh
+program=$1 minutes=$2
+unset REDLOCK_CONFIG REDLOCK_PREFIX REDLOCK_HELD REDLOCK_TOKEN REDISCLI_AUTH
+start_nodes 3
+export REDLOCK_NODES="$nodes" REDLOCK_CONFIG=/dev/null folder
+
+# The command: children of several kinds, for which it waits.
+cat >"$folder/job" <<'END'
+exec 9>"$folder/witness"
+flock -n 9 || echo "$(date +%T) $1" >>"$folder/overlaps"
+echo $$ >"$folder/shell.$1"
+echo "$1" >>"$folder/begun"
+sleep 0.5 &
+timeout 2 sleep 0.3 &
+sh -c 'trap "" TERM INT HUP; sleep 0.7; :' &
+sh -c 'sleep 0.6; :'
+wait
+END
+
+below() { # NUMBER - random, from 0
+    echo $(($(od -An -N2 -tu2 /dev/urandom) % $1))
+}
+nap() { # MOST - tenths of a second, fewer than that
+    sleep "$(awk "BEGIN { print $(below "$1") / 10 }")"
+}
+
+# hit PID - a signal. What is stopped goes on after a while, which may be longer than the ttl.
+hit() {
+    case $(below 8) in
+    0) kill -TERM "$1" ;;
+    1) kill -INT "$1" ;;
+    2) kill -HUP "$1" ;;
+    3 | 4) kill -KILL "$1" ;;
+    *)
+        kill -STOP "$1"
+        nap 60
+        kill -CONT "$1"
+        ;;
+    esac 2>/dev/null
+}
+
+# Jobs one after the other, most of which are hit: the program, or the shell of the job.
+contend() { # NUMBER
+    end=$(($(date +%s) + minutes * 60))
+    while [ "$(date +%s)" -lt $end ]; do
+        rm -f "$folder/shell.$1"
+        setpriv --pdeathsig KILL "$program" run -q -t 3 -k 1 --unavailable-timeout 30 soak sh "$folder/job" "$1" &
+        run=$!
+        nap 14
+        case $(below 4) in
+        0) ;;
+        1) hit $run ;;
+        *) [ ! -s "$folder/shell.$1" ] || hit "$(cat "$folder/shell.$1")" ;;
+        esac
+        wait $run
+        echo $? >>"$folder/statuses"
+    done
+}
+
+: >"$folder/overlaps"
+workers=
+for worker in 1 2 3; do
+    contend $worker 2>/dev/null &
+    workers="$workers $!"
+done
+# shellcheck disable=SC2086 # a list of words
+wait $workers
+
+none_overlaps() { cat "$folder/overlaps"; [ ! -s "$folder/overlaps" ]; }
+many() { [ "$(wc -l <"$folder/begun")" -ge $((minutes * 10)) ]; }
+some_hit() { [ "$(sort -u "$folder/statuses" | wc -l)" -ge 4 ]; }
+no_key() { [ "$(for port in $ports; do ask "$port" --scan; done | grep -c soak)" = 0 ]; }
+check "$(wc -l <"$folder/begun") jobs: none began while a process of another one lived" none_overlaps
+check 'enough jobs' many
+check "they ended in several ways: $(sort -n "$folder/statuses" | uniq -c | awk '{ printf "%s%s times %s", sep, $1, $2; sep = ", " }')" some_hit
+check 'no key is left' until_so no_key
+done_testing
