@@ -127,18 +127,20 @@ static void begin_lookup(unsigned i)
     if (name->from >= 0 || now < name->again_us)
         return;
     name->again_us = now + (uint64_t)LOOKUP_MS * 1000;
-    if (pipe2(line, O_CLOEXEC) != 0)
-        return;
-    lookup = must_allocate(1, sizeof *lookup);
-    lookup->name = targets[i].url.address;
-    lookup->to = line[1];
-    name->from = line[0];
-    if (start_thread(lookup))
-        return;
-    close(line[0]);
-    close(line[1]);
-    free(lookup);
-    name->from = -1;
+    if (pipe2(line, O_CLOEXEC) == 0) {
+        lookup = malloc(sizeof *lookup);
+        if (lookup != NULL) {
+            lookup->name = targets[i].url.address;
+            lookup->to = line[1];
+            name->from = line[0];
+            if (start_thread(lookup))
+                return;
+        }
+        close(line[0]);
+        close(line[1]);
+        free(lookup);
+        name->from = -1;
+    }
     if (name->known.count == 0)
         targets[i].error = "no thread to look its name up";
 }
@@ -197,6 +199,7 @@ void names_load(void)
 {
     uint64_t until_us = now_us() + (uint64_t)LOOKUP_MS * 1000;
     unsigned i;
+    int failed;
 
     for (i = 0; i < target_count; i++) {
         struct target *target = &targets[i];
@@ -205,8 +208,9 @@ void names_load(void)
         memcpy(target->address, target->url.address, sizeof target->address - 1);
         if (is_name(target->url.address))
             begin_lookup(i);
-        else if (redlock_resolve(target->url.address, target->address, sizeof target->address) != 0)
-            target->error = "no such interface";
+        else if ((failed = redlock_resolve(target->url.address, target->address,
+                                           sizeof target->address)) != 0)
+            target->error = failed == -1 ? "the address is too long" : gai_strerror(failed);
     }
     for (i = 0; i < target_count; i++) {
         take_answer(i, until_us);
@@ -253,16 +257,16 @@ static int dial(void *context, struct redlock_node *node)
     unsigned i = index_of(node);
 
     (void)context;
-    if (!is_name(targets[i].url.address))
-        return below()->dial(below()->context, node);
-    take_answer(i, 0);
-    if (names[i].was_tried)
-        begin_lookup(i);
-    names[i].was_tried = 1;
-    names[i].tried = 0;
-    if (names[i].known.count == 0)
+    if (is_name(targets[i].url.address)) {
+        take_answer(i, 0);
+        if (names[i].was_tried)
+            begin_lookup(i);
+        names[i].was_tried = 1;
+        names[i].tried = 0;
+    }
+    if (targets[i].error != NULL)
         redlock_set_error(node, "cannot resolve the name", targets[i].error);
-    return connect_next(i, node);
+    return names[i].known.count > 0 ? connect_next(i, node) : below()->dial(below()->context, node);
 }
 
 /* The connection failed, or was not made in time: the other addresses are next. */
