@@ -66,16 +66,19 @@ check: deps-demo ## the tests in a minute or two; needs a compiler, make and red
 	    REDLOCK=$(B)/redlock test/check.sh
 
 # The smallest buffer for the texts of replies; the fewest requests, also without INFO; and the fewest bytes at once.
-SHORT = texts requests handshake reads
-SHORT-texts = -DRESP_TEXT_MAX=20
+SHORT = requests handshake reads
 SHORT-requests = -DREDLOCK_PIPELINE_MAX=2
 SHORT-handshake = -DREDLOCK_PIPELINE_MAX=2 -DREDLOCK_RESTART_GUARD=0
 SHORT-reads = -DREDLOCK_READ_MAX=1
+BUILD_SHORT = gcc $(SAN) -O1 -g $(WARN) $(CHECKED) -I. -Itest/lib -Itest/engine $< test/engine/fake.c test/engine/mini.c $(CORE) -o $@
 $(B)/short/%: test/engine/lock_connection_test.c test/engine/fake.c test/engine/mini.c $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
-	gcc $(SAN) $(SHORT-$*) -O1 -g $(WARN) $(CHECKED) -I. -Itest/lib -Itest/engine $< test/engine/fake.c test/engine/mini.c $(CORE) -o $@
-test-short: deps-programs $(SHORT:%=$(B)/short/%)
-	prove -e '' $(SHORT:%=$(B)/short/%)
+	$(BUILD_SHORT) $(SHORT-$*)
+$(B)/short/texts/%: test/engine/%.c test/engine/fake.c test/engine/mini.c $(LIB) $(HEADERS)
+	@mkdir -p $(@D)
+	$(BUILD_SHORT) -DRESP_TEXT_MAX=20
+test-short: deps-programs $(SHORT:%=$(B)/short/%) $(LOCK_TESTS:%=$(B)/short/texts/%)
+	prove -j 2 -e '' $(SHORT:%=$(B)/short/%) $(LOCK_TESTS:%=$(B)/short/texts/%)
 
 # The send buffer and the ring of requests at their limits.
 QUEUES = least most
