@@ -3064,8 +3064,9 @@ static void names_that_appear(void)
     ok(writes(waiter, 's', "waiting"), "a program waits for them");
     name_nodes(3, "127.0.0.2", "");
     is_int(ends(&waiter), 4, "the lock is acquired when they have one");
-    ok(strstr(wrote(waiter, 'e'), "node0.test:") != NULL &&
-           strstr(wrote(waiter, 'e'), " has an address now: 127.0.0.2:") != NULL,
+    /* the third node may not be needed, nor looked up again by then */
+    ok(count_of(wrote(waiter, 'e'), ".test:") >= 2 &&
+           count_of(wrote(waiter, 'e'), " has an address now: 127.0.0.2:") >= 2,
        "which it says");
 }
 
