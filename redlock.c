@@ -16,8 +16,8 @@
    R4  Roll back failed attempts, and lost locks. The release goes at once to every node that was
        sent the command; a full buffer only delays it. A release that is unanswered when the
        operation ends, or was answered with a temporary error, is repeated until the key has
-       expired: the client keeps it, if REDLOCK_OWED_MAX has room for it, or for nodes that are down
-       and use up the room.
+       expired: the client keeps it, if REDLOCK_OWED_MAX has room for it. A release that only failed
+       nodes are owed gives up its room for a later one.
    R6  Retry with growing, random pauses. A failed attempt ends when the outcome and its reason are
        known. Contention is retried after a random part of a few round trips, a few times. More
        operations than there is room for wait in line; wait_ms counts there.
@@ -558,7 +558,7 @@ static void rl_mark_away(struct redlock_lock *lock, const struct redlock_node *n
 
     if (node->state != REDLOCK_NODE_DOWN && !(state == RL_ASKING && rl_is_failing(node)))
         return;
-    if (state != RL_ROLLING_BACK) /* there the votes have been counted */
+    if (state != RL_ROLLING_BACK) /* by then the votes have been counted */
         rl_set(&lock->failed, bit);
     if (node->priv.denied)
         rl_set(&lock->priv.round.denied, bit);

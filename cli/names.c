@@ -20,7 +20,7 @@ enum { LOOKUP_MS = 1000, ADDRESSES_MAX = 8 };
 struct target targets[REDLOCK_NODES_MAX];
 unsigned target_count;
 
-/* The answer of a lookup. It fits into a pipe, and is written in one piece. */
+/* The answer of a lookup. A pipe takes it in one piece. */
 struct answer {
     int failed; /* the result of getaddrinfo */
     unsigned count;
@@ -38,9 +38,9 @@ static struct name {
     unsigned turn;       /* the address in use, or to be used next */
     unsigned tried;      /* addresses that the current attempt to connect has tried */
     int from;            /* the pipe of a lookup; -1: none */
-    uint64_t again_us;   /* the next lookup begins then at the earliest */
-    int is_up;           /* there is a connection */
-    int was_tried;       /* there was an attempt to connect, since when the name may have moved */
+    uint64_t again_us;   /* no lookup begins before this time of now_us() */
+    int is_up;           /* 1: the node is connected */
+    int was_tried; /* 1: an attempt to connect was made, since which the name may have moved */
 } names[REDLOCK_NODES_MAX];
 
 static int is_name(const char *address)
@@ -204,7 +204,7 @@ void names_load(void)
     for (i = 0; i < target_count; i++) {
         struct target *target = &targets[i];
         names[i].from = -1;
-        /* of a name without an address: no other node has the same */
+        /* Until a name has an address, its text stands there: no other node has the same. */
         memcpy(target->address, target->url.address, sizeof target->address - 1);
         if (is_name(target->url.address))
             begin_lookup(i);
@@ -236,6 +236,13 @@ static unsigned index_of(const struct redlock_node *node)
     return i;
 }
 
+/* The connection failed, or was not made in time: the next address is in use. */
+static void turn_to_next(unsigned i)
+{
+    if (names[i].known.count > 0)
+        names[i].turn = (names[i].turn + 1) % names[i].known.count;
+}
+
 /* Tries the addresses that this attempt to connect has not tried, until one does not fail at once. Returns -1 if all do. */
 static int connect_next(unsigned i, struct redlock_node *node)
 {
@@ -247,7 +254,7 @@ static int connect_next(unsigned i, struct redlock_node *node)
         node->error[0] = '\0'; /* that of the last address stays */
         if (below()->dial(below()->context, node) == 0)
             return 0;
-        name->turn = (name->turn + 1) % name->known.count;
+        turn_to_next(i);
     }
     return -1;
 }
@@ -269,13 +276,6 @@ static int dial(void *context, struct redlock_node *node)
     return names[i].known.count > 0 ? connect_next(i, node) : below()->dial(below()->context, node);
 }
 
-/* The connection failed, or was not made in time: the other addresses are next. */
-static void turn_to_next(unsigned i)
-{
-    if (names[i].known.count > 0)
-        names[i].turn = (names[i].turn + 1) % names[i].known.count;
-}
-
 static int ready(void *context, struct redlock_node *node)
 {
     unsigned i = index_of(node);
@@ -295,6 +295,8 @@ static void shut(void *context, struct redlock_node *node)
     unsigned i = index_of(node);
 
     (void)context;
+    if (node->handle < 0)
+        return; /* `ready` has closed it, and the other addresses failed at once */
     if (!names[i].is_up)
         turn_to_next(i);
     names[i].is_up = 0;

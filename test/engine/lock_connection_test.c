@@ -1188,21 +1188,14 @@ static void many_on_a_dead_connection(void)
 {
     enum { MANY = 40 };
     static struct redlock_lock many[MANY];
-    static const char names[] = "0123456789abcdefghijklmnopqrstuvwxyzABCD";
-    unsigned i, held = 0;
+    unsigned i;
 
     begin_with_defaults(3);
     warm_up();
     for (i = 0; i < 3; i++)
         fake_break((int)i);
-    for (i = 0; i < MANY; i++) {
-        redlock_lock_init(&many[i], &names[i], 1, 10000);
-        redlock_acquire_start(&client, &many[i], 0);
-    }
-    fake_pass(&client, 40 * MS);
-    for (i = 0; i < MANY; i++)
-        held += many[i].status == REDLOCK_OK;
-    is_int((int)held, MANY, "T13: %d locks on dead connections: all held", MANY);
+    is_int((int)acquire_many(many, MANY), MANY, "T13: %d locks on dead connections: all held",
+           MANY);
 }
 
 static void error_texts_are_safe(void)

@@ -67,7 +67,7 @@ static void diagnosis_left_out(void)
     is_int((int)fake_count(-1, 'P'), 0, "holder left out: no PTTL is sent");
 }
 
-/* Two clients have the two keys of a lock: the expiry is that of the one who is named. */
+/* Two clients have the two keys of a lock: the expiry is that of the client that is named as the holder. */
 static void expiry_with_several_holders(void)
 {
     static const struct redlock_key second = {"k2", 2};
