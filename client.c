@@ -386,7 +386,6 @@ void redlock_handle_events(struct redlock_client *client, unsigned i, unsigned e
         events |= REDLOCK_WRITABLE;
         client->priv.now_us = rl_now(client);
     }
-    rl_set(&client->priv.busy, node->priv.bit);
     if (events & REDLOCK_WRITABLE)
         rl_node_send(client, node);
     if (events & REDLOCK_READABLE)
@@ -462,18 +461,15 @@ static void rl_read_what_is_due(struct redlock_client *c)
     c->priv.now_us = rl_now(c);
 }
 
-/* Looks at nodes where something happened, or whose time has come. */
+/* What has happened at the nodes since the last tick; and disconnects those that stall. R5 */
 static void rl_look_at_nodes(struct redlock_client *c)
 {
-    unsigned late = rl_past(c, c->priv.due_us) ? c->priv.all : 0U, nodes = c->priv.busy | late;
-    struct redlock_node *node = c->priv.nodes;
+    int late = rl_past(c, c->priv.due_us);
+    struct redlock_node *node = c->priv.nodes, *end = node + c->priv.count;
 
-    c->priv.busy = 0;
-    for (; nodes != 0; nodes >>= 1, node++) {
-        if (!(nodes & 1))
-            continue;
-        if (late != 0 && rl_past(c, rl_node_stall_us(c, node)))
-            rl_node_stalls(c, node); /* R5 */
+    for (; node < end; node++) {
+        if (late && rl_past(c, rl_node_stall_us(c, node)))
+            rl_node_stalls(c, node);
         rl_node_tick(c, node);
     }
     rl_tell_broken(c);

@@ -240,6 +240,11 @@ REDLOCK_PRIVATE int rl_random(struct redlock_client *c, void *out, size_t size);
 /* 0 <= result < range; without entropy the middle, as a pause is better than none. */
 REDLOCK_PRIVATE uint32_t rl_random_below(struct redlock_client *c, uint32_t range);
 
+/* A random pause, after `times` pauses in a row: the retry settings of `s` say how long the first
+   one is, how each grows, the longest, and the jitter. R5, R6 */
+REDLOCK_PRIVATE uint32_t rl_backoff_us(struct redlock_client *c, const struct redlock_settings *s,
+                                       unsigned times);
+
 /* What clock drift may take of a ttl. R3 */
 REDLOCK_PRIVATE uint64_t rl_drift_us(const struct redlock_client *c, uint32_t ttl_ms);
 
@@ -281,11 +286,10 @@ static inline int rl_is_up(const struct redlock_node *node)
     return node->state == REDLOCK_NODE_READY || node->state == REDLOCK_NODE_HANDSHAKE;
 }
 
-/* Whether a pause came before the present connection, and no lock has had a reply since: the node
-   may hang. R5 */
+/* Whether the node has failed, and no lock has had a reply since: it may hang. R5 */
 static inline int rl_is_failing(const struct redlock_node *node)
 {
-    return node->priv.pause_ms > 0;
+    return node->priv.failures > 0;
 }
 
 /* All nodes that are up. */

@@ -27,12 +27,14 @@
 /* Bytes of a run_id that count: each build keeps these. */
 enum { RL_RUN_MAX = 15 };
 
-enum {
-    /* the first pause before a reconnect, which doubles, and the longest; before jitter of half of
-       it to both sides */
-    RL_RECONNECT_MIN_MS = 50,
-    RL_RECONNECT_MAX_MS = 1600,
-    RL_CONNECT_MS = 100 /* a quorum waits so long for the connections to the rest. R2 */
+enum { RL_CONNECT_MS = 100 /* a quorum waits so long for the connections to the rest. R2 */ };
+
+/* The pauses before reconnects. R5 */
+static const struct redlock_settings rl_reconnects = {
+    .retry_delay_ms = 50,
+    .retry_growth_pct = 100,
+    .retry_delay_max_ms = 1600,
+    .retry_jitter_pct = 50,
 };
 
 /* ---- Quorums, time limits, clock drift, random numbers -------------------------------------- */
@@ -63,6 +65,19 @@ REDLOCK_PRIVATE uint32_t rl_random_below(struct redlock_client *c, uint32_t rang
 
     (void)rl_random(c, &random, sizeof random);
     return (uint32_t)((uint64_t)random * range >> 32);
+}
+
+REDLOCK_PRIVATE uint32_t rl_backoff_us(struct redlock_client *c, const struct redlock_settings *s,
+                                       unsigned times)
+{
+    uint32_t pause_ms = s->retry_delay_ms, jitter_us;
+
+    for (; times > 0 && pause_ms < s->retry_delay_max_ms; times--)
+        pause_ms += (pause_ms * s->retry_growth_pct + 99) / 100U;
+    if (pause_ms > s->retry_delay_max_ms)
+        pause_ms = s->retry_delay_max_ms;
+    jitter_us = pause_ms * (s->retry_jitter_pct * 10U);
+    return pause_ms * 1000U - jitter_us + rl_random_below(c, 2 * jitter_us + 1);
 }
 
 /* ttl * ppm, plus 2 ms because servers count whole milliseconds. 32-bit divisions only: 64-bit
@@ -140,14 +155,11 @@ REDLOCK_PRIVATE void rl_set_timeout(const struct redlock_client *c, struct redlo
    without the node: an administrator may have fixed it. R5 */
 static void rl_draw_pause(struct redlock_client *c, struct redlock_node *node, int quorum)
 {
-    uint32_t pause_ms = node->priv.pause_ms * 2U;
-
-    if (pause_ms < RL_RECONNECT_MIN_MS || (node->priv.denied && !quorum))
-        pause_ms = RL_RECONNECT_MIN_MS;
-    if (pause_ms > RL_RECONNECT_MAX_MS)
-        pause_ms = RL_RECONNECT_MAX_MS;
-    node->priv.pause_ms = (uint16_t)pause_ms;
-    node->priv.pause_us = pause_ms * 500U + rl_random_below(c, pause_ms * 1000U);
+    if (node->priv.denied && !quorum)
+        node->priv.failures = 0;
+    node->priv.pause_us = rl_backoff_us(c, &rl_reconnects, node->priv.failures);
+    if (node->priv.failures < UINT8_MAX)
+        node->priv.failures++;
     c->priv.tick_again = 1; /* locks that wait for the node go on */
 }
 
@@ -717,7 +729,7 @@ static enum rl_vote rl_main_replied(struct redlock_client *c, struct redlock_nod
     if (vote == RL_NONSENSE)
         return vote;
     node->priv.reconnect = 1;
-    node->priv.pause_ms = node->priv.spared = 0;
+    node->priv.failures = node->priv.spared = 0;
     if (rl_is(command, RL_NATIVE)) {
         int refused = item->kind == RESP_ERROR; /* then the next one is tried. R11 */
 

@@ -235,7 +235,6 @@ static void rl_learn_of_key(const struct redlock_client *c, struct redlock_lock 
     rl_clear(&lock->priv.attempt.postponed, bit);
     if (reply->vote == RL_NO && rl_is(reply->command, RL_EXTENDS)) {
         rl_clear(&lock->members, bit); /* its key is gone: this vote may explain a loss */
-        rl_clear(&lock->priv.attempt.late, bit);
         rl_set(&lock->refused, bit);
         if (reply->command == RL_EXTEND && !(lock->priv.attempt.creating & bit)) {
             rl_set(&lock->priv.attempt.missing, bit);
@@ -292,15 +291,18 @@ static void rl_count_vote(struct redlock_lock *lock, const struct redlock_node *
     }
 }
 
-/* A reply after the decision: while the lock is valid slower nodes may still become members. R8,
+/* A reply after the decision: while the lock is valid slower nodes may still become members. While
+   a fencing token is agreed on, the lock has no validity yet: they are members if it is held. R8,
    R9 */
-static void rl_count_late(struct redlock_lock *lock, unsigned bit, const struct rl_reply *reply)
+static void rl_count_late(const struct redlock_client *c, struct redlock_lock *lock, unsigned bit,
+                          const struct rl_reply *reply)
 {
     if (reply->role == RL_STALE) {
         if (lock->priv.state == RL_EXTENDING && rl_is(reply->command, RL_CREATES))
             rl_clear(&lock->priv.unsent, bit); /* its key is younger than this round. R9 */
-    } else if (reply->vote == RL_YES) {
-        rl_set(&lock->priv.attempt.late, bit);
+    } else if (reply->vote == RL_YES &&
+               (lock->priv.state == RL_AGREEING || rl_now(c) < lock->valid_until_us)) {
+        rl_set(&lock->members, bit);
     }
 }
 
@@ -372,7 +374,7 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
         if (reply->role == RL_VOTER || rl_is_held(lock))
             rl_count_vote(lock, node, reply);
         if (reply->role != RL_VOTER)
-            rl_count_late(lock, bit, reply);
+            rl_count_late(c, lock, bit, reply);
     }
     rl_schedule(c, lock);
 }
@@ -1033,18 +1035,11 @@ static enum redlock_status rl_outcome(const struct redlock_client *c,
 /* The pause before a slow retry: random, longer each time. R6 */
 static uint32_t rl_pause_us(struct redlock_client *c, struct redlock_lock *lock)
 {
-    const struct redlock_settings *s = &c->priv.settings;
-    uint32_t pause_ms = s->retry_delay_ms, jitter_us;
-    unsigned i;
+    unsigned times = lock->priv.op.slow;
 
-    for (i = 0; i < lock->priv.op.slow && pause_ms < s->retry_delay_max_ms; i++)
-        pause_ms += (pause_ms * s->retry_growth_pct + 99) / 100U;
-    if (pause_ms > s->retry_delay_max_ms)
-        pause_ms = s->retry_delay_max_ms;
-    if (lock->priv.op.slow < UINT8_MAX)
+    if (times < UINT8_MAX)
         lock->priv.op.slow++;
-    jitter_us = pause_ms * (s->retry_jitter_pct * 10U);
-    return pause_ms * 1000U - jitter_us + rl_random_below(c, 2 * jitter_us + 1);
+    return rl_backoff_us(c, &c->priv.settings, times);
 }
 
 /* All nodes were sent the release: ends the operation, or pauses before the next attempt. R6 */
@@ -1324,17 +1319,6 @@ static int rl_release(struct redlock_client *c, struct redlock_lock *lock)
 
 /* ---- The life of a lock --------------------------------------------------------------------- */
 
-/* Grants after the decision make members while the lock is valid. Those that come while a fencing
-   token is agreed on wait until the lock is held. R8 */
-static void rl_merge_late_grants(const struct redlock_client *c, struct redlock_lock *lock)
-{
-    if (REDLOCK_FENCING && lock->valid_until_us == 0)
-        return;
-    if (!rl_past(c, lock->valid_until_us))
-        rl_set(&lock->members, lock->priv.attempt.late);
-    lock->priv.attempt.late = 0;
-}
-
 /* All transitions of a lock. Replies and time have changed its sets of nodes and the clock; what
    becomes of it is decided here alone. "Page" is [Redlock]; its steps are those of "The Redlock
    algorithm" there. Each function that is called enters the state that the comment behind it
@@ -1343,7 +1327,6 @@ static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
 {
     int cancelled = lock->priv.outcome == REDLOCK_CANCELLED, late = rl_past(c, lock->priv.due_us);
 
-    rl_merge_late_grants(c, lock);
     switch ((enum rl_state)lock->priv.state) {
     case RL_IDLE: /* an acquire begins, or a release in whatever state the lock was */
         if (lock->operation == REDLOCK_OP_RELEASE)

@@ -28,8 +28,7 @@ struct redlock_node_private {
     uint8_t reconnect; /* 1: at once, if it is only lost, as servers close idle connections */
     uint8_t spared;    /* 1: a handshake set `reconnect`, and no lock has had a reply since then */
     uint8_t denied;    /* 1: the last error was a denial. A retry alone will not fix it */
-    /* The mean pause before the last connect; 0: none, or a lock has had a reply since. */
-    uint16_t pause_ms;
+    uint8_t failures;  /* how often it failed since a lock has had a reply; not counted above 255 */
     uint32_t pause_us; /* the pause as it was drawn; 0: over */
     /* Since when a reply or the connection is due. Of a DOWN node: when it failed. */
     uint64_t mark_us;
@@ -83,8 +82,6 @@ struct redlock_lock_private {
         redlock_mask
             suspect; /* nodes where such a command was unanswered when the connection broke. R8b */
         redlock_mask behind; /* nodes that owe the reply to an extension of an earlier round. R9 */
-        redlock_mask
-            late; /* nodes that confirmed after the decision: members at the next step. R8 */
         redlock_mask
             missing; /* nodes where an extension did not find the key: it is created again. R9 */
         redlock_mask mute;      /* nodes that had no vote, and may have lost the key. R14 */
@@ -158,7 +155,6 @@ struct redlock_client_private {
 
     redlock_mask all;    /* all nodes */
     redlock_mask in[5];  /* the nodes in each state: enum redlock_node_state */
-    redlock_mask busy;   /* nodes with events, which the next tick must look at */
     redlock_mask broke;  /* nodes whose connection broke, before the locks have noted it */
     redlock_mask full;   /* nodes that had no free request, until one is answered */
     redlock_mask wanted; /* nodes that some lock must still be sent to: they are connected */

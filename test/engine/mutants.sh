@@ -51,8 +51,7 @@ R11|redlock.c|s/(lock->priv.outcome == REDLOCK_UNCONFIRMED) && lock->priv.op.wai
 R11|redlock.c|s/if \(lock->priv.outcome != REDLOCK_CANCELLED\)(\s+lock->priv.outcome = \(int8_t\)rl_released)/$1/|a cancelled release ends
 R4|redlock.c|s/owed->unanswered = unanswered;/;/|no release is repeated while its reply is due
 R4|redlock.c|s/reply->vote == RL_YES \|\| reply->vote == RL_NO \|\| reply/reply->vote == RL_YES || reply/|a release that found no key is not repeated
-R8|redlock.c|s/rl_clear\(&lock->priv.attempt.late, bit\);/;/|a late grant counts no more when its key is gone
-R8|redlock.c|s/else if \(reply->vote == RL_YES\) \{(\s+rl_set\(&lock->priv.attempt.late)/else if (reply->vote <= RL_NO) {$1/|a late refusal makes no member
+R8|redlock.c|s/reply->vote == RL_YES &&(\s+\(lock->priv.state == RL_AGREEING)/reply->vote <= RL_NO \&\&$1/|a late refusal makes no member
 R8|redlock.c|s/if \(mute \|\| rl_is_held\(lock\)\)/if (mute)/|a node that is asked after the decision confirms after the decision
 R8|redlock.c|s/if \(mute \|\| rl_is_held\(lock\)\)/if (mute || lock->priv.state == RL_HELD)/|also while the lock extends itself
 R2|redlock.c|s/lock->priv.list != RL_DONE && lock->priv.list != RL_TURN/lock->priv.list != RL_TURN/|a late reply does not take a lock from those that are complete
@@ -103,9 +102,9 @@ R6|redlock.c|s/return !rl_is_quorum\(c, voters & \(lock->granted \| open\)\)/ret
 R6|redlock.c|s/ && rl_knows_why\(c, lock\)//|a failed attempt ends when its cause is known
 R6|redlock.c|s/lock->priv.op.attempts > c->priv.settings.retries/0/|the number of retries
 R6|command.c|s/ERR ACL failure\\0//|an error that waiting cannot mend ends the call
-R6|redlock.c|s/2 \* jitter_us \+ 1/1/|jitter
-R6|redlock.c|s/i < lock->priv.op.slow && pause_ms/0 \&\& pause_ms/|the growth of the backoff
-R6|redlock.c|s/pause_ms = s->retry_delay_max_ms;/;/|the longest backoff
+R6|node.c|s/2 \* jitter_us \+ 1/1/|jitter
+R6|node.c|s/times > 0 && pause_ms/0 \&\& pause_ms/|the growth of the backoff
+R6|node.c|s/pause_ms = s->retry_delay_max_ms;/;/|the longest backoff
 R6|redlock.c|s/us << times : most/us << times << 1 : most/|a quick retry comes within a few round trips
 R6|redlock.c|s/us << times : most/us : most/|its pauses grow
 R6|redlock.c|s/quick && lock->priv.op.quick < RL_QUICK_MAX/0/|quick retries
@@ -133,8 +132,8 @@ R7|redlock.c|s/(if \(rl_release\(c, lock\)\) \{\s+)rl_notify_own\(c, lock\);/$1/
 R7|redlock.c|s/rl_notify_own\(c, lock\);/if (lock->priv.outcome == REDLOCK_OK) $&/|also of one that does not wait for replies
 R7|redlock.c|s/if \(!rl_has_key\(lock, key, key_size, known\)\)/if (0)/|a waiter is notified only for its own key
 R8|redlock.c|s/rl_voters\(lock\)/(c->priv.all \& ~(unsigned)lock->priv.attempt.mute)/g|only confirmed nodes count
-R8|redlock.c|s/if \(!rl_past\(c, lock->valid_until_us\)\)\s+(rl_set\(&lock->members, lock->priv.attempt.late\);)/$1/|late grants count only while the lock is valid
-R8|redlock.c|s/rl_set\(&lock->members, lock->priv.attempt.late\);/;/|a node that grants late becomes a confirmed node
+R8|redlock.c|s/rl_now\(c\) < lock->valid_until_us/1/|late grants count only while the lock is valid
+R8|redlock.c|s/rl_now\(c\) < (lock->valid_until_us\)\) \{\s+)rl_set\(&lock->members, bit\);/rl_now(c) < $1;/|a node that grants late becomes a member
 R8|redlock.c|s/if \(vote != RL_REPAIRED \|\|/if ((vote != RL_REPAIRED \&\& (state != RL_EXTENDING || lock->members \& bit)) ||/|a node that grants an extension becomes a confirmed node
 R8|redlock.c|s/rl_prolong\(c, lock\) \? REDLOCK_OK : REDLOCK_UNREACHABLE/rl_prolong(c, lock) ? REDLOCK_OK : REDLOCK_OK/|the new validity of an extension is above 0
 R8|redlock.c|s/if \(lock->valid_until_us < until_us\)//|an extension does not shorten the validity
@@ -143,7 +142,7 @@ R8|redlock.c|s/(?=rl_end_extension\(c, lock, rl_prolong)/(lock->priv.started_us 
 R8|redlock.c|s/if \(!rl_is_quorum\(c, lock->members\)\) \{/if (0) {/|the lock is lost when the confirmed nodes do not have the key any more
 R8|client.c|s/if \(lock->priv.state != RL_HELD\)\s+return REDLOCK_LOST;//|no extension of a lock that is not held
 R8|redlock.c|s/rl_clear\(&lock->members, bit\); \/\* its key is gone/; \/* its key is gone/|a node that says that it is gone is no member
-R8|redlock.c|s/(else if \(reply->vote == RL_YES\) \{\s+)rl_set\(&lock->priv.attempt.late, bit\);/$1;/|a node that reports the key late is a confirmed node
+R16|redlock.c|s/lock->priv.state == RL_AGREEING \|\| (rl_now\(c\) < lock->valid)/$1/|a grant that comes while a fencing token is agreed on counts
 R9|redlock.c|s/return !REDLOCK_MINIMAL && !rl_past\(c, lock->valid_until_us\) &&/return 0 \&\&/|the repair
 R9|redlock.c|s/return !REDLOCK_MINIMAL && !rl_past\(c, lock->valid_until_us\) &&/return/|no repair when the validity is over
 R9|redlock.c|s/\(lock->priv.attempt.missing & (~rl_suspects\(c, lock\)) & bit\)/($1 \& bit)/|no repair on a node that has not reported the key gone
@@ -321,7 +320,6 @@ R5|redlock.c|s/\} else if \(!\(lock->priv.unsent & bit\)\) \{/} else {/|a lock t
 R5|node.c|s/mark_us = rl_now\(c\)/mark_us = c->priv.io->now_us(c->priv.io->context)/|a clock that steps back does not end the pause
 R13|redlock.c|s/rl_clear\(&lock->priv.round.agreed, bit\);/;/|confirmations of the counter on such a connection do not count
 R15|redlock.c|s/if \(rl_past\(c, lock->priv.due_us\)\)(\s+lock->priv.due_us = rl_mark_late)/if (rl_past(c, lock->priv.due_us) \&\& lock->priv.state != RL_EXTENDING)$1/|the bound of an extension
-R5|client.c|s/rl_set\(&client->priv.busy, node->priv.bit\);//|a node with events is handled
 R5|client.c|s/rl_past\(c, c->priv.due_us\) \? c->priv.all : 0U/0U/|all nodes are handled when a deadline passes
 QR5|node.c|s/count \+ \(owner != NULL\) >=/count >=/|the last slot is for commands without a requester
 QR5|node.c|s/last->command == command &&//|only equal commands share a slot

@@ -1543,7 +1543,7 @@ static void check_extension(const struct client *c, const struct redlock_lock *l
 static void check_everywhere(const struct client *c, const struct redlock_lock *lock,
                              struct record *record)
 {
-    unsigned i, have, members = lock->members | (unsigned)lock->priv.attempt.late;
+    unsigned i, have, members = lock->members;
 
     record->check_us = 0;
     if (still_undisturbed(c, record) != (1U << server_count) - 1 ||
@@ -1604,7 +1604,7 @@ static uint64_t promised_us(const struct redlock_lock *lock, const struct record
         return REDLOCK_NEVER / 2;
     if (record->what != 'a')
         return vote_us + (record->what == 'r' ? record->wait_ms * MS : 0);
-    return record->wait_ms * MS + (record->wait_ms == 0 ? 21 : 3) * vote_us +
+    return record->wait_ms * MS + (record->wait_ms == 0 ? 15 : 2) * vote_us +
            attempts * (connect_us + (lock->use_fencing ? 4 * vote_us : 0));
 }
 

@@ -52,7 +52,7 @@ static void any_node(void)
     client.priv.broke = any_nodes();
     client.priv.jammed = (uint8_t)any_of(0, 1);
     client.priv.jammed_us = any_time();
-    node.priv.pause_ms = (uint16_t)any_of(0, UINT16_MAX);
+    node.priv.failures = (uint8_t)any_of(0, UINT8_MAX);
     node.priv.bit = 1;
     node.priv.denied = (uint8_t)any_of(0, 1);
     node.priv.reconnect = (uint8_t)any_of(0, 1);
@@ -205,7 +205,6 @@ static void any_client(void)
     client.priv.now_us = any_time();
     client.priv.line_us = any_time();
     client.priv.wanted = any_nodes();
-    client.priv.busy = any_nodes();
     client.priv.waiting = (uint8_t)any_of(0, 1);
     s->node_timeout_ms = any_of(1, 60000);
     s->stall_ms = any_of(1, 600000);
@@ -245,7 +244,6 @@ static void any_lock(unsigned state, unsigned list)
     lock.priv.op.spurious = (uint8_t)any_of(0, RL_SPURIOUS_MAX);
     lock.priv.op.renewals = (uint16_t)any_of(0, UINT16_MAX);
     lock.priv.attempt.asked = any_nodes();
-    lock.priv.attempt.late = any_nodes();
     lock.priv.attempt.missing = any_nodes();
     lock.priv.attempt.postponed = any_nodes();
     lock.priv.attempt.suspect = any_nodes();
@@ -292,13 +290,13 @@ static void check_lock(void)
     //@ check quick: lock.priv.op.quick <= RL_QUICK_MAX;
     //@ check vain: lock.priv.op.spurious <= RL_SPURIOUS_MAX;
     //@ check todo: lock.priv.unsent <= 1 && lock.priv.unanswered <= 1;
-    //@ check attempt: lock.priv.attempt.asked <= 1 && lock.priv.attempt.late <= 1 && lock.priv.attempt.missing <= 1 && lock.priv.attempt.postponed <= 1;
+    //@ check attempt: lock.priv.attempt.asked <= 1 && lock.priv.attempt.missing <= 1 && lock.priv.attempt.postponed <= 1;
     //@ check guards: lock.priv.attempt.suspect <= 1 && lock.priv.attempt.mute <= 1 && lock.priv.attempt.free <= 1;
     //@ check round: lock.priv.round.broken <= 1 && lock.priv.round.denied <= 1 && lock.priv.round.agreed <= 1;
     //@ check votes: lock.granted <= 1 && lock.refused <= 1 && lock.failed <= 1 && lock.members <= 1;
     //@ check owed: client.priv.owed[0].unsent <= 1 && client.priv.owed[0].unanswered <= 1;
     //@ check last_owed: client.priv.owed[REDLOCK_OWED_MAX - 1].unsent <= 1 && client.priv.owed[REDLOCK_OWED_MAX - 1].unanswered <= 1;
-    //@ check client: client.priv.wanted <= 1 && client.priv.busy <= 1 && client.priv.broke <= 1;
+    //@ check client: client.priv.wanted <= 1 && client.priv.broke <= 1;
 }
 
 #ifdef STEP
