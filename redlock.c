@@ -232,8 +232,12 @@ static void rl_learn_of_key(const struct redlock_client *c, struct redlock_lock 
                             const struct rl_reply *reply)
 {
     rl_clear(&lock->priv.attempt.missing, bit);
-    rl_clear(&lock->priv.attempt.postponed, bit);
-    if (reply->vote == RL_NO && rl_is(reply->command, RL_EXTENDS)) {
+    if (rl_is(reply->command, RL_RELEASES)) {
+        if (reply->vote == RL_YES || reply->vote == RL_NO)
+            rl_clear(&lock->priv.attempt.asked, bit);
+        if (reply->vote == RL_NO)
+            rl_clear(&lock->members, bit);
+    } else if (reply->vote == RL_NO && rl_is(reply->command, RL_EXTENDS)) {
         rl_clear(&lock->members, bit); /* its key is gone: this vote may explain a loss */
         rl_set(&lock->refused, bit);
         if (reply->command == RL_EXTEND && !(lock->priv.attempt.creating & bit)) {
@@ -274,8 +278,6 @@ static void rl_count_vote(struct redlock_lock *lock, const struct redlock_node *
         rl_set(&lock->failed, bit);
         if (vote == RL_DENIED)
             rl_set(&lock->priv.round.denied, bit);
-        else if (rl_is(reply->command, RL_RELEASES))
-            rl_set(&lock->priv.attempt.postponed, bit);
     } else if (state == RL_ROLLING_BACK) {
         if (item->kind == RESP_INTEGER)
             rl_note_free(lock, bit);
@@ -909,7 +911,7 @@ static void rl_roll_back(struct redlock_client *c, struct redlock_lock *lock,
 {
     rl_forget(c, lock);
     lock->valid_until_us = 0;
-    lock->members = lock->priv.attempt.missing = lock->priv.attempt.postponed = 0;
+    lock->members = lock->priv.attempt.missing = 0;
     c->priv.waiting = 1;
     lock->priv.unsent = lock->priv.attempt.asked;
     lock->holder_left_ms = 0;
@@ -1094,6 +1096,12 @@ static void rl_hasten_retry(struct redlock_client *c, struct redlock_lock *lock)
     lock->priv.op.notified = 1;
 }
 
+/* Nodes that may have our key, and may be allowed to delete it. */
+static redlock_mask rl_may_delete(const struct redlock_lock *lock)
+{
+    return lock->priv.attempt.asked & (redlock_mask)~lock->priv.round.denied;
+}
+
 /* ---- Releases that are repeated ------------------------------------------------------------- */
 
 /* Whether a node that is owed this release may reply soon: it is ready, or its last connection did
@@ -1130,13 +1138,13 @@ static struct redlock_owed *rl_find_owed(struct redlock_client *c)
 
 /* The operation ends, but some nodes may still have the key: those that could not be sent the
    release in time (`unsent`), that replied a temporary error (BUSY, LOADING ...), or have not
-   replied. They are sent it again until the key has expired. The client keeps the command, because
-   the lock is the caller's again. It keeps none with a token that the caller chose: such a token
-   may be in use again. R4 */
+   replied; not those that refused the lock. They are sent it again until the key has expired. The
+   client keeps the command, because the lock is the caller's again. It keeps none with a token that
+   the caller chose: such a token may be in use again. R4 */
 static void rl_owe(struct redlock_client *c, struct redlock_lock *lock)
 {
-    redlock_mask unanswered = (redlock_mask)(lock->priv.unanswered & ~lock->refused);
-    redlock_mask unsent = lock->priv.unsent | lock->priv.attempt.postponed | unanswered;
+    redlock_mask unsent = lock->priv.unsent | (rl_may_delete(lock) & (redlock_mask)~lock->refused);
+    redlock_mask unanswered = lock->priv.unanswered & unsent;
     struct redlock_owed *owed = REDLOCK_OWED_MAX > 0 ? rl_find_owed(c) : NULL;
 
     if (owed == NULL || unsent == 0 || lock->token_is_label)
@@ -1285,8 +1293,7 @@ static void rl_begin_release(struct redlock_client *c, struct redlock_lock *lock
 static enum redlock_status rl_released(const struct redlock_client *c,
                                        const struct redlock_lock *lock)
 {
-    int open = (lock->priv.unsent | lock->priv.unanswered | lock->priv.attempt.postponed) != 0 &&
-               !rl_past(c, lock->priv.until_us);
+    int open = rl_may_delete(lock) != 0 && !rl_past(c, lock->priv.until_us);
     unsigned unasked = c->priv.all & ~(unsigned)lock->priv.attempt.asked;
 
     if (rl_is_quorum(c, lock->granted))
@@ -1298,14 +1305,12 @@ static enum redlock_status rl_released(const struct redlock_client *c,
     return open ? REDLOCK_PENDING : REDLOCK_OK;
 }
 
-/* Sends the release, once more where there was a temporary error. Returns whether the outcome is
-   decided. R11 */
+/* Sends the release, once more where it failed. Returns whether the outcome is decided. R11 */
 static int rl_release(struct redlock_client *c, struct redlock_lock *lock)
 {
-    if (rl_past(c, lock->priv.due_us)) {
-        rl_set(&lock->priv.unsent, lock->priv.attempt.postponed);
-        lock->priv.attempt.postponed = 0;
-    }
+    if (rl_past(c, lock->priv.due_us))
+        rl_set(&lock->priv.unsent,
+               rl_may_delete(lock) & lock->failed & ~(unsigned)lock->priv.unanswered);
     rl_ask_nodes(c, lock);
     if (lock->priv.outcome != REDLOCK_CANCELLED)
         lock->priv.outcome = (int8_t)rl_released(c, lock);

@@ -77,17 +77,17 @@ struct redlock_lock_private {
 
     /* What an attempt has done to the nodes, until its lock is released or has failed. */
     struct {
-        redlock_mask asked;    /* nodes that may have our key: each is sent a release. R4 */
+        redlock_mask
+            asked; /* nodes that may have our key: each is sent a release, until it answers. R4 */
         redlock_mask creating; /* nodes where a command that creates the key is unanswered. R8b */
         redlock_mask
             suspect; /* nodes where such a command was unanswered when the connection broke. R8b */
         redlock_mask behind; /* nodes that owe the reply to an extension of an earlier round. R9 */
         redlock_mask
             missing; /* nodes where an extension did not find the key: it is created again. R9 */
-        redlock_mask mute;      /* nodes that had no vote, and may have lost the key. R14 */
-        redlock_mask postponed; /* nodes that answered the release with a temporary error. R4 */
-        redlock_mask free;      /* nodes that report that the key may be free. R7 */
-        uint8_t confirms;       /* rounds to agree on a fencing token, so far */
+        redlock_mask mute; /* nodes that had no vote, and may have lost the key. R14 */
+        redlock_mask free; /* nodes that report that the key may be free. R7 */
+        uint8_t confirms;  /* rounds to agree on a fencing token, so far */
     } attempt;
 
     /* What a round has heard, besides `granted`, `refused` and `failed`. */

@@ -471,6 +471,21 @@ static void r11_released_again(void)
     ok(!REPEATS || fake_keys_left() == 0, "r11: no key is left");
 }
 
+/* A lock is released twice, because the first time only one node could be reached, which had lost the key to another
+   client. The second time another node has lost it, too: the lock was lost. */
+static void r11_released_again_after_a_loss(void)
+{
+    begin_with_defaults(3);
+    acquire(0);
+    fake_pass(&client, 20 * MS);
+    fake_nodes[1].hung = fake_nodes[2].hung = 1;
+    delete_on(0, 1);
+    held_by("other", 0, 1);
+    is_int(release(10), REDLOCK_UNCONFIRMED, "r11: one of three replies");
+    fake_resume(1);
+    is_int(release(100), REDLOCK_LOST, "r11: two of three had lost the key");
+}
+
 /* Nor has a cancelled release deleted the keys of nodes that could not be reached. */
 static void r11_released_again_after_a_cancel(void)
 {
@@ -633,6 +648,39 @@ static void r04_one_place_for_all_nodes(void)
     is_int((int)fake_keys_left(), REPEATS ? 0 : 1, "r04: both are sent the release");
 }
 
+/* The connection to a node breaks twice while the lock is released. The release is sent again when the node is back. */
+static void r04_a_release_that_broke_twice(void)
+{
+    begin_with_defaults(3);
+    warm_up();
+    acquire(0);
+    fake_pass(&client, 20 * MS);
+    fake_nodes[1].hung = 1;
+    fake_nodes[2].reply = "";
+    is_int(release(300), REDLOCK_UNCONFIRMED,
+           "r04: one of three hangs, another closes each connection");
+    fake_nodes[2].reply = NULL;
+    fake_resume(1);
+    fake_pass(&client, 5000 * MS);
+    is_int((int)fake_keys_left(), REPEATS ? 0 : 1, "r04: all are sent the release");
+}
+
+/* The password of a node was changed while the lock was held, and is changed back before the key expires. */
+static void r04_a_release_that_was_denied_for_a_time(void)
+{
+    begin_with_defaults(3);
+    warm_up();
+    acquire(0);
+    fake_pass(&client, 20 * MS);
+    fake_nodes[2].server.password = "another";
+    fake_break(2);
+    fake_pass(&client, 20 * MS);
+    is_int(release(300), REDLOCK_OK, "r04: released, although one of three refuses the password");
+    fake_nodes[2].server.password = NULL;
+    fake_pass(&client, 5000 * MS);
+    is_int((int)fake_keys_left(), REPEATS ? 0 : 1, "r04: it is sent the release when it does not");
+}
+
 int main(void)
 {
     r04_release_goes_to_every_asked_node();
@@ -644,6 +692,8 @@ int main(void)
     r04_one_place_for_all_nodes();
     r04_a_repeated_release_connects();
     r04_a_release_is_sent_once();
+    r04_a_release_that_broke_twice();
+    r04_a_release_that_was_denied_for_a_time();
     r04_a_reply_to_a_release_that_was_given_up();
     r11_release_goes_to_all_nodes();
     r11_without_a_wait_no_node_is_late();
@@ -654,6 +704,7 @@ int main(void)
     r11_release_without_waiting();
     r11_a_release_during_a_release();
     r11_released_again();
+    r11_released_again_after_a_loss();
     r11_released_again_after_a_cancel();
     r11_released_after_the_pause();
     r11_a_cancelled_release_ends();

@@ -44,8 +44,8 @@ R6|redlock.c|s/if \(!again \|\| lock->token/if (lock->token/|a denial is no reas
 R11|redlock.c|s/outcome != REDLOCK_UNCONFIRMED && (outcome != REDLOCK_LOST)/$1/|an unconfirmed release can be called again
 R11|redlock.c|s/(outcome != REDLOCK_LOST) && outcome != REDLOCK_CANCELLED\)/$1)/|so can a cancelled one
 R4|redlock.c|s/(rl_hasten_retry\(c, lock\);\s+if \(cancelled)\)/$1 \&\& late)/|a cancel ends the pause before a retry
-R11|redlock.c|s/lock->priv.unanswered \| lock->priv.attempt.postponed\) != 0/lock->priv.unanswered) != 0/|a release that waits repeats what temporary errors refused
-R11|redlock.c|s/if \(rl_past\(c, lock->priv.due_us\)\) (\{\s+rl_set\(&lock->priv.unsent, lock->priv.attempt.postponed)/$1/|not all the time
+R11|redlock.c|s/int open = rl_may_delete\(lock\) != 0/int open = (lock->priv.unsent | lock->priv.unanswered) != 0/|a release that waits repeats what temporary errors refused
+R11|redlock.c|s/if \(rl_past\(c, lock->priv.due_us\)\)(\s+rl_set\(&lock->priv.unsent,\s+rl_may_delete)/$1/|not all the time
 R11|redlock.c|s/(due_us = rl_patient_until\(c, lock\);\s+)rl_not_after\(&lock->priv.due_us, lock->priv.until_us\);/$1;/|it ends when the wait is over
 R11|redlock.c|s/(lock->priv.outcome == REDLOCK_UNCONFIRMED) && lock->priv.op.waits/$1/|without a wait no node is late
 R11|redlock.c|s/if \(lock->priv.outcome != REDLOCK_CANCELLED\)(\s+lock->priv.outcome = \(int8_t\)rl_released)/$1/|a cancelled release ends
@@ -77,10 +77,11 @@ R4|redlock.c|s/lock->priv.unsent = lock->priv.attempt.asked;/lock->priv.unsent =
 R4|redlock.c|s/rl_send\(c, lock, lock->priv.unsent & [^,]*,\s+RL_DELETE, RL_NOBODY\)/0/|a release that waits while the buffer is full
 R4|redlock.c|s/rl_roll_back\(c, lock, REDLOCK_CANCELLED\);/rl_finish(c, lock, REDLOCK_CANCELLED);/|the rollback of a cancelled attempt
 R4|node.c|s/do \{\s+nodes &= rl_up\(c\);/nodes &= rl_up(c); do {/|nothing is queued on a connection that broke
-R4|redlock.c|s/lock->priv.attempt.postponed \| unanswered/unanswered/|a temporary error is no answer to a release
+R4|redlock.c|s/lock->priv.unsent \| \(rl_may_delete\(lock\) & \(redlock_mask\)~lock->refused\)/lock->priv.unsent | (lock->priv.unanswered \& (redlock_mask)~lock->refused)/|a temporary error is no answer to a release
 R4|redlock.c|s/lock->priv.state != RL_ASKING && node->priv.reconnect/lock->priv.state != RL_ROLLING_BACK \&\& $&/|a release that becomes unanswered while another one waits is owed
 R4|redlock.c|s/else if \(rl_is\(reply->command, RL_RELEASES\)\)/else if (state != RL_ROLLING_BACK \&\& rl_is(reply->command, RL_RELEASES))/|so is one that is answered with a temporary error then
-R4|redlock.c|s/lock->priv.attempt.postponed \| unanswered/lock->priv.attempt.postponed/|a late temporary error is no answer to a release
+R4|redlock.c|s/(RL_RELEASES\)\) \{\s+)if \(reply->vote == RL_YES \|\| reply->vote == RL_NO\)/$1/|nor is a late one
+R11|redlock.c|s/(attempt.asked, bit\);\s+if \(reply->vote == RL_NO\)\s+)rl_clear\(&lock->members, bit\);/$1;/|a second release knows that a member had lost the key
 R4|node.c|s/\} else if \(node->priv.part < main\) \{/$& reply->owner = request->owner;/|the last reply of a pair is the answer
 R4|redlock.c|s/rl_past\(c, owed->until_us\)/0/|releases are owed until the key has expired
 R4|redlock.c|s/ \|\| lock->token_is_label\)/)/|no release is repeated if the token is the caller's
@@ -272,7 +273,7 @@ R16|redlock.c|s/rl_end_round\(c, lock, RL_LATE\);(\s+rl_set\(&lock->members)/if 
 R8b|redlock.c|s/if \(reply->role == RL_STALE\)/if (0)/|a late reply that does not count makes no confirmed node
 R8|redlock.c|s/(if \(reply->role != RL_VOTER\)\s+)return; \/\* decided/$1rl_set(\&lock->priv.round.broken, bit); else \/* decided/|a node that disconnects after the decision has not failed
 R4|redlock.c|s/if \(REDLOCK_TEXTS && reply->command == RL_PTTL\)/if (0)/|the reply to PTTL is no reply to a release
-R4|redlock.c|s/lock->priv.unsent \| lock->priv.attempt.postponed \|/lock->priv.attempt.postponed |/|a release that could not be sent in time is owed to the node
+R4|redlock.c|s/redlock_mask unsent = lock->priv.unsent \| \(rl_may/redlock_mask unsent = (rl_may/|a release that could not be sent in time is owed to the node
 R5|node.c|s/c->priv.jammed_us \+ rl_jam_us/node->priv.mark_us + rl_jam_us/|the shorter timeout begins when the buffer is full
 R5|node.c|s/rl_not_after\(&due_us, (c->priv.jammed_us [^;]*)\);/due_us = $1;/|and gives no more time than stall_ms
 R5|client.c|s/REDLOCK_READABLE \| REDLOCK_WRITABLE\);(\s+c->priv.now_us)/REDLOCK_READABLE);$1/|after a pause of the program a node may accept bytes at once
