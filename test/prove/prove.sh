@@ -42,7 +42,7 @@ eva() {
     fi
     awk -v notes="$notes" -f test/prove/annotate.awk "$folder/mutant.c" >"$folder/source/$source" || return 1
     # In another folder, because here the preprocessor would find the source instead of its copy.
-    (cd "$folder" && timeout 900 frama-c -cpp-extra-args="-I$folder/source -I$here -I$here/test/prove $defines" \
+    (cd "$folder" && timeout 900 frama-c -cpp-extra-args="-I$folder/source -I$here -I$here/extra -I$here/test/prove $defines" \
         "$here/test/prove/$harness.c" -main main -warn-invalid-pointer -eva -eva-split-limit 1000 \
         -eva-msg-key=-initial-state,-final-states "$@") >"$folder/eva" 2>&1
     rc=$?
@@ -72,7 +72,7 @@ alarm() { # MUTANT ...
 # ---- Decoder ----
 
 if is_asked decoder; then
-least=98 # a step is one byte: what resp_read does with a second one is reached by the other proof
+least=97 # a step is one byte: what resp_read does with a second one is reached by the other proof
 step() { "$@" decoder resp.c "$folder/none" "-DSTEP $limits" -eva-slevel-function resp_read:20,resp_begin_item:40,resp_take:2000,resp_parse_number:600; }
 read_all() { "$@" decoder resp.c test/prove/decoder.notes "$limits" -eva-slevel-function resp_begin_item:40,resp_parse_number:600 -eva-ilevel 32 -eva-use-spec resp_take; }
 for limits in '' '-DRESP_TEXT_MAX=20 -DRESP_DEPTH_MAX=1' '-DRESP_TEXT_MAX=255 -DRESP_DEPTH_MAX=8 -DRESP_SIZE_MAX=0x3fffffff'; do

@@ -41,6 +41,9 @@ static void any_ring(struct redlock_node *node, unsigned first, unsigned first_m
     node->priv.first = (uint8_t)any_of(first, first_most);
     node->priv.count = (uint8_t)any_of(count, count_most);
     node->priv.sought = (uint8_t)any_of(0, 255);
+    node->priv.timed = (uint8_t)any_of(0, 255);
+    node->priv.sampled = (uint8_t)any_of(0, 1);
+    ANY(node->priv.timed_us);
 }
 
 static void check_ring(const struct redlock_node *node)
