@@ -1286,7 +1286,7 @@ static void rl_begin_release(struct redlock_client *c, struct redlock_lock *lock
 {
     rl_begin_round(c, lock);
     lock->priv.unsent = lock->priv.attempt.asked & c->priv.all;
-    rl_enter(lock, RL_RELEASING, rl_patient_until(c, lock));
+    rl_enter(lock, RL_RELEASING, c->priv.now_us);
 }
 
 /* The outcome of a release; REDLOCK_PENDING while replies in time may still decide it. */
@@ -1305,20 +1305,22 @@ static enum redlock_status rl_released(const struct redlock_client *c,
     return open ? REDLOCK_PENDING : REDLOCK_OK;
 }
 
-/* Sends the release, once more where it failed. Returns whether the outcome is decided. R11 */
+/* Sends the release, and from time to time once more where it failed. Returns whether the outcome
+   is decided. R11 */
 static int rl_release(struct redlock_client *c, struct redlock_lock *lock)
 {
-    if (rl_past(c, lock->priv.due_us))
+    if (rl_past(c, lock->priv.due_us)) {
         rl_set(&lock->priv.unsent,
                rl_may_delete(lock) & lock->failed & ~(unsigned)lock->priv.unanswered);
+        lock->priv.due_us = rl_patient_until(c, lock);
+        rl_not_after(&lock->priv.due_us, lock->priv.until_us);
+    }
     rl_ask_nodes(c, lock);
     if (lock->priv.outcome != REDLOCK_CANCELLED)
         lock->priv.outcome = (int8_t)rl_released(c, lock);
     if (lock->priv.outcome == REDLOCK_UNCONFIRMED && lock->priv.op.waits)
         rl_fail_late(c, lock,
                      (lock->priv.unsent | lock->priv.unanswered) & ~(unsigned)lock->failed);
-    lock->priv.due_us = rl_patient_until(c, lock);
-    rl_not_after(&lock->priv.due_us, lock->priv.until_us);
     return lock->priv.outcome != REDLOCK_PENDING;
 }
 

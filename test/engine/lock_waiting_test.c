@@ -31,7 +31,7 @@ static void r06_number_of_attempts(void)
     held_by("b", 1, 1);
     held_by("c", 2, 2);
     is_int(acquire(0), REDLOCK_CONTENDED, "r06: no retries: contention");
-    is_int((int)fake_count(0, 'S'), 1, "r06 T12: also after a split vote");
+    is_int((int)fake_count(0, 'S'), 1, "r06 T12: also after contention");
     settings.retries = 3;
     begin(3);
     held_by("other", 0, 2);

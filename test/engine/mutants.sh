@@ -45,7 +45,7 @@ R11|redlock.c|s/outcome != REDLOCK_UNCONFIRMED && (outcome != REDLOCK_LOST)/$1/|
 R11|redlock.c|s/(outcome != REDLOCK_LOST) && outcome != REDLOCK_CANCELLED\)/$1)/|so can a cancelled one
 R4|redlock.c|s/(rl_hasten_retry\(c, lock\);\s+if \(cancelled)\)/$1 \&\& late)/|a cancel ends the pause before a retry
 R11|redlock.c|s/int open = rl_may_delete\(lock\) != 0/int open = (lock->priv.unsent | lock->priv.unanswered) != 0/|a release that waits repeats what temporary errors refused
-R11|redlock.c|s/if \(rl_past\(c, lock->priv.due_us\)\)(\s+rl_set\(&lock->priv.unsent,\s+rl_may_delete)/$1/|not all the time
+R11|redlock.c|s/if \(rl_past\(c, lock->priv.due_us\)\) (\{\s+rl_set\(&lock->priv.unsent,\s+rl_may_delete)/$1/|not all the time
 R11|redlock.c|s/(due_us = rl_patient_until\(c, lock\);\s+)rl_not_after\(&lock->priv.due_us, lock->priv.until_us\);/$1;/|it ends when the wait is over
 R11|redlock.c|s/(lock->priv.outcome == REDLOCK_UNCONFIRMED) && lock->priv.op.waits/$1/|without a wait no node is late
 R11|redlock.c|s/if \(lock->priv.outcome != REDLOCK_CANCELLED\)(\s+lock->priv.outcome = \(int8_t\)rl_released)/$1/|a cancelled release ends
