@@ -142,6 +142,13 @@ uint32_t rl_random_below(struct redlock_client *c, uint32_t range)
     return range > 0 ? any_of(0, range - 1) : 0;
 }
 
+uint32_t rl_backoff_us(struct redlock_client *c, const struct redlock_settings *s, unsigned times)
+{
+    (void)c, (void)s;
+    //@ check times: times <= UINT8_MAX;
+    return any_of(0, UINT32_MAX);
+}
+
 uint64_t rl_drift_us(const struct redlock_client *c, uint32_t ttl_ms)
 {
     (void)c, (void)ttl_ms;
@@ -184,6 +191,12 @@ void rl_keep_release(struct redlock_owed *owed, const struct redlock_lock *of)
     owed->more_keys = (uint8_t)any_of(0, UINT8_MAX);
 }
 
+static uint64_t now_us(void *context)
+{
+    (void)context;
+    return any_time();
+}
+
 static uint64_t wall_us(void *context)
 {
     (void)context;
@@ -194,8 +207,7 @@ static uint64_t wall_us(void *context)
 
 static void any_client(void)
 {
-    static const struct redlock_io any_io = {NULL, NULL, NULL, NULL,    NULL, NULL,
-                                             NULL, NULL, NULL, wall_us, NULL, NULL};
+    static const struct redlock_io any_io = {.now_us = now_us, .wall_us = wall_us};
     struct redlock_settings *s = &client.priv.settings;
 
     client.priv.io = &any_io;
