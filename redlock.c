@@ -225,15 +225,16 @@ static int rl_repairs(const struct redlock_client *c, const struct redlock_lock 
            (lock->priv.attempt.missing & ~rl_suspects(c, lock) & bit) != 0;
 }
 
-/* What the reply says about the key on that node. Where an extension did not find the key, it is
-   repaired: in the next round if a later extension is under way to the node, and not if a command
-   that creates the key is. R8, R8b, R9 */
+/* What the reply says about the key on that node. A release has deleted it or not found it, so the
+   node is asked no more, unless a late command may create the key again. Where an extension did not
+   find the key, it is repaired: in the next round if a later extension is under way to the node,
+   and not if a command that creates the key is. R4, R8, R8b, R9 */
 static void rl_learn_of_key(const struct redlock_client *c, struct redlock_lock *lock, unsigned bit,
                             const struct rl_reply *reply)
 {
     rl_clear(&lock->priv.attempt.missing, bit);
     if (rl_is(reply->command, RL_RELEASES)) {
-        if (reply->vote == RL_YES || reply->vote == RL_NO)
+        if (reply->vote == RL_YES || (reply->vote == RL_NO && !(rl_suspects(c, lock) & bit)))
             rl_clear(&lock->priv.attempt.asked, bit);
         if (reply->vote == RL_NO)
             rl_clear(&lock->members, bit);
@@ -1293,7 +1294,8 @@ static void rl_begin_release(struct redlock_client *c, struct redlock_lock *lock
 static enum redlock_status rl_released(const struct redlock_client *c,
                                        const struct redlock_lock *lock)
 {
-    int open = rl_may_delete(lock) != 0 && !rl_past(c, lock->priv.until_us);
+    int open = (rl_may_delete(lock) & ~(unsigned)(lock->granted | lock->refused)) != 0 &&
+               !rl_past(c, lock->priv.until_us);
     unsigned unasked = c->priv.all & ~(unsigned)lock->priv.attempt.asked;
 
     if (rl_is_quorum(c, lock->granted))

@@ -486,6 +486,25 @@ static void r11_released_again_after_a_loss(void)
     is_int(release(100), REDLOCK_LOST, "r11: two of three had lost the key");
 }
 
+/* The SET to a node is on its way on a connection that has broken when a release finds no key there. It arrives, and the
+   lock is released again. */
+static void r11_released_again_after_a_late_set(void)
+{
+    begin_with_defaults(3);
+    warm_up();
+    fake_hold(2);
+    is_int(acquire(0), REDLOCK_OK, "r11: held on two of three, the SET to the third is delayed");
+    fake_break(2);
+    fake_pass(&client, 20 * MS);
+    fake_nodes[0].hung = fake_nodes[1].hung = 1;
+    is_int(release(30), REDLOCK_UNCONFIRMED, "r11: only the third replies");
+    ok(fake_arrive(2) > 0 && fake_find(2, "k", 1) != NULL, "r11: the SET arrives");
+    fake_resume(0);
+    fake_resume(1);
+    release(100);
+    is_int((int)fake_keys_left(), 0, "r11: released again, no key is left");
+}
+
 /* Nor has a cancelled release deleted the keys of nodes that could not be reached. */
 static void r11_released_again_after_a_cancel(void)
 {
@@ -705,6 +724,7 @@ int main(void)
     r11_a_release_during_a_release();
     r11_released_again();
     r11_released_again_after_a_loss();
+    r11_released_again_after_a_late_set();
     r11_released_again_after_a_cancel();
     r11_released_after_the_pause();
     r11_a_cancelled_release_ends();

@@ -44,7 +44,7 @@ R6|redlock.c|s/if \(!again \|\| lock->token/if (lock->token/|a denial is no reas
 R11|redlock.c|s/outcome != REDLOCK_UNCONFIRMED && (outcome != REDLOCK_LOST)/$1/|an unconfirmed release can be called again
 R11|redlock.c|s/(outcome != REDLOCK_LOST) && outcome != REDLOCK_CANCELLED\)/$1)/|so can a cancelled one
 R4|redlock.c|s/(rl_hasten_retry\(c, lock\);\s+if \(cancelled)\)/$1 \&\& late)/|a cancel ends the pause before a retry
-R11|redlock.c|s/int open = rl_may_delete\(lock\) != 0/int open = (lock->priv.unsent | lock->priv.unanswered) != 0/|a release that waits repeats what temporary errors refused
+R11|redlock.c|s/int open = \(rl_may_delete\(lock\)/int open = ((lock->priv.unsent | lock->priv.unanswered)/|a release that waits repeats what temporary errors refused
 R11|redlock.c|s/if \(rl_past\(c, lock->priv.due_us\)\) (\{\s+rl_set\(&lock->priv.unsent,\s+rl_may_delete)/$1/|not all the time
 R11|redlock.c|s/(due_us = rl_patient_until\(c, lock\);\s+)rl_not_after\(&lock->priv.due_us, lock->priv.until_us\);/$1;/|it ends when the wait is over
 R11|redlock.c|s/(lock->priv.outcome == REDLOCK_UNCONFIRMED) && lock->priv.op.waits/$1/|without a wait no node is late
@@ -80,7 +80,8 @@ R4|node.c|s/do \{\s+nodes &= rl_up\(c\);/nodes &= rl_up(c); do {/|nothing is que
 R4|redlock.c|s/lock->priv.unsent \| \(rl_may_delete\(lock\) & \(redlock_mask\)~lock->refused\)/lock->priv.unsent | (lock->priv.unanswered \& (redlock_mask)~lock->refused)/|a temporary error is no answer to a release
 R4|redlock.c|s/lock->priv.state != RL_ASKING && node->priv.reconnect/lock->priv.state != RL_ROLLING_BACK \&\& $&/|a release that becomes unanswered while another one waits is owed
 R4|redlock.c|s/else if \(rl_is\(reply->command, RL_RELEASES\)\)/else if (state != RL_ROLLING_BACK \&\& rl_is(reply->command, RL_RELEASES))/|so is one that is answered with a temporary error then
-R4|redlock.c|s/(RL_RELEASES\)\) \{\s+)if \(reply->vote == RL_YES \|\| reply->vote == RL_NO\)/$1/|nor is a late one
+R4|redlock.c|s/if \(reply->vote == RL_YES \|\| \(reply->vote == RL_NO && !\(rl_suspects\(c, lock\) & bit\)\)\)//|nor is a late one
+R8b|redlock.c|s/ && !\(rl_suspects\(c, lock\) & bit\)\)\)(\s+rl_clear\(&lock->priv.attempt.asked)/))$1/|a node where a command may arrive late is asked to release again
 R11|redlock.c|s/(attempt.asked, bit\);\s+if \(reply->vote == RL_NO\)\s+)rl_clear\(&lock->members, bit\);/$1;/|a second release knows that a member had lost the key
 R4|node.c|s/\} else if \(node->priv.part < main\) \{/$& reply->owner = request->owner;/|the last reply of a pair is the answer
 R4|redlock.c|s/rl_past\(c, owed->until_us\)/0/|releases are owed until the key has expired
