@@ -183,6 +183,9 @@ static void r11_outcomes(int native)
     held_by("other", 0, 2);
     is_int(release(100), REDLOCK_LOST, "r11: expired, another client has it");
     is_int((int)fake_keys_left(), 3, "r11: the other client's keys are left");
+    for (i = 0; i < 3; i++)
+        ok(fake_nodes[i].connects == 1 && nodes[i].state == REDLOCK_NODE_READY,
+           "r11: all that on one connection to node %d", i);
     begin_native(3, native);
     acquire_and_release(3);
     acquire(0);

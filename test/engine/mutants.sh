@@ -34,7 +34,6 @@ R2|node.c|s/if \(wait_ms > RL_CONNECT_MS\)/if (0)/|a quorum waits 100 ms for the
 R2|redlock.c|s/\? 0 : c->priv.rest_us;/? 0 : node->priv.mark_us + 100 * RL_MS_US;/|and however many replies their handshakes have
 R2|node.c|s/CONNECTING && !rl_is_failing\(node\)/CONNECTING/|the connect of a node that failed before does not prolong it
 R2|node.c|s/!quorum \|\| \(state/(state/|the wait for the rest begins when a quorum is ready
-R16|redlock.c|s/if \(REDLOCK_FENCING && lock->valid_until_us == 0\)\s+return;//|a grant that comes in the second round counts when the lock is held
 R16|redlock.c|s/rl_set\(&lock->members, lock->granted\); \/\* they count if/; \/* they count if/|a node that granted is a member without a reply to the second round
 R15|redlock.c|s/rl_await_votes\(c, lock, RL_AGREEING\)/rl_enter(lock, RL_AGREEING, lock->priv.due_us)/|each round to agree on a token has its own time
 R16|redlock.c|s/lock->priv.state == RL_ASKING \|\| lock->priv.state == RL_AGREEING \|\|/lock->priv.state == RL_ASKING ||/|an agreement counts only while its connection lasts
@@ -78,8 +77,6 @@ R4|redlock.c|s/rl_send\(c, lock, lock->priv.unsent & [^,]*,\s+RL_DELETE, RL_NOBO
 R4|redlock.c|s/rl_roll_back\(c, lock, REDLOCK_CANCELLED\);/rl_finish(c, lock, REDLOCK_CANCELLED);/|the rollback of a cancelled attempt
 R4|node.c|s/do \{\s+nodes &= rl_up\(c\);/nodes &= rl_up(c); do {/|nothing is queued on a connection that broke
 R4|redlock.c|s/lock->priv.unsent \| \(rl_may_delete\(lock\) & \(redlock_mask\)~lock->refused\)/lock->priv.unsent | (lock->priv.unanswered \& (redlock_mask)~lock->refused)/|a temporary error is no answer to a release
-R4|redlock.c|s/lock->priv.state != RL_ASKING && node->priv.reconnect/lock->priv.state != RL_ROLLING_BACK \&\& $&/|a release that becomes unanswered while another one waits is owed
-R4|redlock.c|s/else if \(rl_is\(reply->command, RL_RELEASES\)\)/else if (state != RL_ROLLING_BACK \&\& rl_is(reply->command, RL_RELEASES))/|so is one that is answered with a temporary error then
 R4|redlock.c|s/if \(reply->vote == RL_YES \|\| \(reply->vote == RL_NO && !\(rl_suspects\(c, lock\) & bit\)\)\)//|nor is a late one
 R8b|redlock.c|s/ && !\(rl_suspects\(c, lock\) & bit\)\)\)(\s+rl_clear\(&lock->priv.attempt.asked)/))$1/|a node where a command may arrive late is asked to release again
 R11|redlock.c|s/(attempt.asked, bit\);\s+if \(reply->vote == RL_NO\)\s+)rl_clear\(&lock->members, bit\);/$1;/|a second release knows that a member had lost the key
@@ -214,7 +211,7 @@ R10|node.c|s/due_us = node->priv.mark_us \+ node->priv.pause_us \/ 64;/;/|a reco
 R5|node.c|s/node->priv.mark_us \+ node->priv.pause_us \/ 64;/0;/|nor is there a reconnect again and again before that
 R5|node.c|s/ && !rl_past\(c, too_late_us\)//|a lock without validity does not shorten the pauses
 R5|client.c|s/events \|= REDLOCK_WRITABLE;//|any event ends a connect
-R10|redlock.c|s/lock->members = (lock->priv.attempt.missing = lock)/$1/|a lost lock has no confirmed nodes
+R10|redlock.c|s/lock->members = (lock->priv.attempt.missing = 0;)/$1/|a lost lock has no members
 R10|redlock.c|s/soon_us = c->priv.now_us \+ RL_MS_US, /soon_us = c->priv.now_us, /|a pause after an extension that failed at once
 R11|redlock.c|s/if \(!rl_is_quorum\(c, lock->members & ~\(unsigned\)lock->refused\)\)/if (0)/|released is distinguished from expired
 R11|redlock.c|s/(lock->priv.attempt.asked & c->priv.all);(\s+rl_enter\(lock, RL_RELEASING)/$1 \& lock->members;$2/|release to all nodes
@@ -322,7 +319,6 @@ R5|redlock.c|s/\} else if \(!\(lock->priv.unsent & bit\)\) \{/} else {/|a lock t
 R5|node.c|s/mark_us = rl_now\(c\)/mark_us = c->priv.io->now_us(c->priv.io->context)/|a clock that steps back does not end the pause
 R13|redlock.c|s/rl_clear\(&lock->priv.round.agreed, bit\);/;/|confirmations of the counter on such a connection do not count
 R15|redlock.c|s/if \(rl_past\(c, lock->priv.due_us\)\)(\s+lock->priv.due_us = rl_mark_late)/if (rl_past(c, lock->priv.due_us) \&\& lock->priv.state != RL_EXTENDING)$1/|the bound of an extension
-R5|client.c|s/rl_past\(c, c->priv.due_us\) \? c->priv.all : 0U/0U/|all nodes are handled when a deadline passes
 QR5|node.c|s/count \+ \(owner != NULL\) >=/count >=/|the last slot is for commands without a requester
 QR5|node.c|s/last->command == command &&//|only equal commands share a slot
 QR5|node.c|s/last->owner == NULL &&//|a slot whose requester waits for its reply is not shared
