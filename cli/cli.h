@@ -62,9 +62,10 @@ struct options {
     long unavailable_ms, duration_ms, clock_window_ms;
     long conflict_status, status_fd, count, clients;
     long slots; /* 0: one holder */
-    int verbose, quiet, json, log_levels, here;
-    int nonblock, keep, foreground, new_group, no_guard, preserve_status;
-    int fence, shell, force, yes;
+    int verbose, quiet, json, here;
+    int log_levels; /* messages begin with their level, for the journal */
+    int nonblock, foreground, new_group, no_guard, preserve_status;
+    int fence, shell, force;
     int read_only, require_durable, strict, nagios, prometheus; /* check */
     int failure; /* the exit status of each die(), instead of the argument of die(); 0: the argument */
 };

@@ -128,25 +128,28 @@ int verb_acquire(int count, char **words)
     return finish("acquire", words[0], status);
 }
 
-/* The token: a word, "-" for a line of stdin, or the environment. */
+/* The token: from the environment, or with "-" a line of stdin; not a word, which other users see. */
 static void read_token(const char *verb, int count, char **words)
 {
-    const char *said = count == 2 ? words[1] : getenv("REDLOCK_TOKEN");
+    const char *said = getenv("REDLOCK_TOKEN");
 
-    if (count < 1 || count > 2)
-        die(EXIT_USAGE, "%s: NAME is required, TOKEN may follow", verb);
-    if (said == NULL || (count == 1 && said[0] == '\0')) /* empty: what a failed acquire printed */
+    if (count < 1)
+        die(EXIT_USAGE, "%s: NAME is required", verb);
+    if (count > 2 || (count == 2 && strcmp(words[1], "-") != 0))
         die(EXIT_USAGE,
-            "%s: TOKEN is missing; it can also be in REDLOCK_TOKEN, or on standard input with -",
+            "%s: only NAME, and - for a token on standard input; else it is in "
+            "REDLOCK_TOKEN",
             verb);
-    if (strcmp(said, "-") == 0) {
+    if (count == 2) {
         if (fgets(token, sizeof token, stdin) == NULL)
             die(EXIT_USAGE, "%s: no token on standard input", verb);
         token[strcspn(token, "\r\n")] = '\0';
-    } else {
-        snprintf(token, sizeof token, "%s",
-                 said); /* a token that is too long is cut, and then refused */
+        return;
     }
+    if (said == NULL || said[0] == '\0') /* empty: what a failed acquire printed */
+        die(EXIT_USAGE, "%s: the token is missing: in REDLOCK_TOKEN, or on standard input with -",
+            verb);
+    snprintf(token, sizeof token, "%s", said); /* too long: it is cut, and then refused */
 }
 
 /* A session with the lock of this token. */
@@ -177,22 +180,6 @@ int verb_extend(int count, char **words)
     if (status == REDLOCK_UNREACHABLE)
         say(LOG_ERROR, "%s: the lock was not extended; its time is as before", words[0]);
     return finish("extend", words[0], status);
-}
-
-/* Returns 1 after --yes, or if the operator answers "y". */
-static int is_sure(const char *name, const char *value)
-{
-    char who[WHO_MAX + 1], lock[WHO_MAX + 1], line[8] = "";
-
-    if (options.yes)
-        return 1;
-    if (!isatty(STDIN_FILENO))
-        die(EXIT_USAGE, "release --force: no terminal to confirm on; use --yes");
-    describe_holder(who, sizeof who, value);
-    printable(lock, sizeof lock, name);
-    fprintf(stderr, "%s is held by %s, which is not stopped by this. Release it? [y/N] ", lock,
-            who);
-    return fgets(line, sizeof line, stdin) != NULL && (line[0] == 'y' || line[0] == 'Y');
 }
 
 /* Copies the errors of the talks, for the message at the end. */
@@ -255,8 +242,6 @@ static enum redlock_status release_by_force(int count, char **words)
         return talks_failure();
     if (found == 0)
         return REDLOCK_LOST;
-    if (!is_sure(words[0], session.value))
-        die(EXIT_HELD, "%s: not released", words[0]);
     return release_value(key, session.value, size);
 }
 

@@ -91,8 +91,6 @@ static void check_options(int has_timeout)
             "--max-hold ends the command, and --on-lost none does not: use one of them");
     if (options.foreground && options.new_group)
         die(EXIT_USAGE, "--foreground and --new-group exclude each other");
-    if (options.keep && options.min_hold_ms > 0)
-        die(EXIT_USAGE, "--keep and --min-hold exclude each other");
     if (strncasecmp(signal, "SIG", 3) == 0)
         signal += 3;
     for (i = 0; i < sizeof signals / sizeof *signals; i++)
@@ -502,12 +500,6 @@ static void end_hold(void)
     while (lock->status == REDLOCK_PENDING)
         turn(&session, UINT64_MAX);
     redlock_next_completed(&session.client);
-    if (options.keep) {
-        if (!run.lost)
-            session_settle(&session);
-        redlock_abandon(&session.client, lock);
-        return;
-    }
     if (options.min_hold_ms > 0 && hold_us > now + 50000 && held) {
         status = keep_keys_for(hold_us - now);
         redlock_abandon(&session.client, lock);

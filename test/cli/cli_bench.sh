@@ -102,9 +102,9 @@ all_verbs() {
     ends 7 "$program" run -t 5 tour sh -c 'exit 7' || return 1
     ends 0 "$program" run -t 5 --label x tour printf '%s.' one two | grep -x one.two. || return 1
     token=$("$program" acquire -t 20 -w 5 --label us tour) && ends 0 "$program" status tour | grep '(us)' &&
-        ends 75 "$program" run -n tour true && ends 0 "$program" extend -t 30 tour "$token" &&
-        ends 0 "$program" release tour "$token" && ends 1 "$program" status tour &&
-        ends 79 "$program" release tour "$token"
+        ends 75 "$program" run -n tour true && ends 0 env REDLOCK_TOKEN="$token" "$program" extend -t 30 tour &&
+        ends 0 env REDLOCK_TOKEN="$token" "$program" release tour && ends 1 "$program" status tour &&
+        ends 79 env REDLOCK_TOKEN="$token" "$program" release tour
 }
 
 for program in "$@"; do

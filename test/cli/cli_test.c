@@ -254,6 +254,16 @@ static const char *write_file(const char *name, mode_t mode, const char *text)
     return to;
 }
 
+static int token_was_used(int status)
+{
+    unsetenv("REDLOCK_TOKEN");
+    return status;
+}
+
+/* redlock() with this token in the environment. */
+#define redlock_with(token, ...)                                                                   \
+    (setenv("REDLOCK_TOKEN", token, 1), token_was_used(redlock(__VA_ARGS__)))
+
 /* ---- Exit statuses and what the command gets ---- */
 
 static void close_stderr(void)
@@ -323,9 +333,13 @@ static void words(void)
     is_int(redlock("acquire", "-t", "9", NULL), 64, "acquire without a name");
     is_int(redlock("acquire", "-t", "9", "x", "y", NULL), 64, "acquire of two names");
     is_int(redlock("acquire", "x", NULL), 64, "acquire without -t");
-    is_int(redlock("extend", "x", "token", NULL), 64, "extend without -t");
+    is_int(redlock_with("token", "extend", "x", NULL), 64, "extend without -t");
     is_int(redlock("release", "x", NULL), 64, "release without a token");
-    is_int(redlock("release", "x", "", NULL), 64, "an empty token");
+    is_int(redlock("release", "x", "secret", NULL), 64, "a token as a word, where others see it");
+    ok(strstr(wrote(last, 'e'), "REDLOCK_TOKEN") != NULL &&
+           strstr(wrote(last, 'e'), "secret") == NULL,
+       "says where it belongs: %s", wrote(last, 'e'));
+    is_int(redlock_with("", "release", "x", NULL), 64, "an empty token");
     is_int(redlock("nonsense", NULL), 64, "no such verb");
     is_text(wrote(last, 'e'), "redlock: nonsense: no such verb: see redlock help\n",
             "the message names the verb");
@@ -378,8 +392,6 @@ static void options(void)
            "-k above --max-hold");
     is_int(redlock("run", "--foreground", "--new-group", "x", "true", NULL), 64,
            "--foreground with --new-group");
-    is_int(redlock("run", "--keep", "--min-hold", "60", "x", "true", NULL), 64,
-           "--keep with --min-hold, which would end with the ttl");
     is_int(redlock("acquire", "--sh", "--json", "-t", "9", "x", NULL), 64, "--sh with --json");
     is_int(redlock("status", "-n", "x", NULL), 64, "-n is no option of status");
     is_int(redlock("run", "--json", "x", "true", NULL), 64, "--json is no option of run");
@@ -427,7 +439,7 @@ static void options(void)
         ok(strstr(wrote(last, 'o'), "usage: redlock acquire -t TTL") &&
                strstr(wrote(last, 'o'), "\n  -w, --wait TIME ") &&
                strstr(wrote(last, 'o'), "\n      --sh ") &&
-               strstr(wrote(last, 'o'), "--keep") == NULL,
+               strstr(wrote(last, 'o'), "--min-hold") == NULL,
            "help for a verb has its options, and no others");
     }
     redlock("run", "x", "printf", "%s", "--help", NULL);
@@ -946,9 +958,9 @@ static void two_of_three_down(void)
     ok(*wrote(last, 'o') == '\0', "the command does not run");
     is_text(ask(0, "KEYS", "*"), "", "no partial key");
     is_int(redlock("acquire", "-n", "-t", "9", "x", NULL), 69, "acquire");
-    is_int(redlock("extend", "-t", "9", "y", token, NULL), 69, "extend");
-    is_int(redlock("release", "y", token, NULL), 69, "release");
-    is_int(redlock("release", "--force", "--yes", "--id", "00000000", "x", NULL), 69, "force");
+    is_int(redlock_with(token, "extend", "-t", "9", "y", NULL), 69, "extend");
+    is_int(redlock_with(token, "release", "y", NULL), 69, "release");
+    is_int(redlock("release", "--force", "--id", "00000000", "x", NULL), 69, "force");
     is_int(redlock("status", "x", NULL), 69, "status");
     for (i = 1; i < 3; i++) {
         server_restart(&servers[i]);
@@ -958,11 +970,13 @@ static void two_of_three_down(void)
     is_text(ask(0, "KEYS", "*"), "", "no partial key");
     is_int(redlock("status", "x", NULL), 69, "status");
     is_int(redlock("acquire", "-n", "-t", "9", "x", NULL), 69, "acquire");
-    is_int(redlock("extend", "-t", "9", "y", token, NULL), 69, "extend");
-    is_int(redlock("release", "y", token, NULL), 69, "release");
+    is_int(redlock_with(token, "extend", "-t", "9", "y", NULL), 69, "extend");
+    is_int(redlock_with(token, "release", "y", NULL), 69, "release");
     for (i = 0; i < 2; i++) { /* else a script would go on after Ctrl-C */
-        run = i == 0 ? start("extend", "--node-timeout", "1", "-t", "9", "y", token, NULL)
-                     : start("release", "--node-timeout", "1", "y", token, NULL);
+        setenv("REDLOCK_TOKEN", token, 1);
+        run = i == 0 ? start("extend", "--node-timeout", "1", "-t", "9", "y", NULL)
+                     : start("release", "--node-timeout", "1", "y", NULL);
+        unsetenv("REDLOCK_TOKEN");
         sleep_ms(100);
         signal_to(run.pid, SIGINT);
         is_int(ends(&run), -SIGINT, "%s: ends by SIGINT", i == 0 ? "extend" : "release");
@@ -1519,9 +1533,6 @@ static void min_hold(void)
            "--min-hold above the TTL");
     stays("redlock:y", 50000, begin);
     is_int(redlock("run", "-n", "y", "true", NULL), 75, "no other client acquires it meanwhile");
-    begin = now_ms();
-    is_int(redlock("run", "-n", "-t", "40", "--keep", "z", "true", NULL), 0, "--keep");
-    stays("redlock:z", 40000, begin);
     ask_all("FLUSHALL");
     begin = now_ms();
     is_int(redlock("run", "-n", "--max-hold", "1", "--min-hold", "20", "x", "sleep", "60", NULL),
@@ -1614,7 +1625,7 @@ static void late_min_hold(void)
        "the delayed command arrives at the third node");
     is_int(with_value("redlock:x", "another's"), 1, "the other client's key there is untouched");
     ok(pttl(2, "redlock:x") > 60000, "the TTL of the other client's key is untouched");
-    is_int(redlock("extend", "-t", "60", "x", token, NULL), 79,
+    is_int(redlock_with(token, "extend", "-t", "60", "x", NULL), 79,
            "the token is not valid after the run");
     ask_all("FLUSHALL");
     signal_to(proxy, SIGKILL);
@@ -2167,33 +2178,33 @@ static void tokens(void)
     ok(on_most("redlock:x") && with_value("redlock:x", value_of(token)) == with_key("redlock:x"),
        "the nodes have the value of the token");
     begin = now_ms();
-    is_int(redlock("extend", "-t", "100", "x", token, NULL), 0, "extend");
+    is_int(redlock_with(token, "extend", "-t", "100", "x", NULL), 0, "extend");
     left = longest("redlock:x");
     ok(atol(wrote(last, 'o')) <= left + now_ms() - begin && atol(wrote(last, 'o')) > 90000 &&
            left > 90000,
        "extend prints the remaining validity");
     begin = now_ms();
-    is_int(redlock("extend", "-t", "30", "x", token, NULL), 0, "extend with a shorter TTL");
+    is_int(redlock_with(token, "extend", "-t", "30", "x", NULL), 0, "extend with a shorter TTL");
     left = longest("redlock:x"); /* the key has got older since the program printed */
     ok(atol(wrote(last, 'o')) <= left + now_ms() - begin,
        "extend prints at most the time that the keys have left");
 
     snprintf(value, sizeof value, "%s", token);
     value[3] = value[3] == '0' ? '1' : '0';
-    is_int(redlock("extend", "-t", "300", "x", value, NULL), 79, "extend with another token");
-    is_int(redlock("release", "x", value, NULL), 79, "release with another token");
+    is_int(redlock_with(value, "extend", "-t", "300", "x", NULL), 79, "extend with another token");
+    is_int(redlock_with(value, "release", "x", NULL), 79, "release with another token");
     ok(with_value("redlock:x", value_of(token)) > 1, "the value is untouched");
     ok(longest("redlock:x") < 101000, "the TTL is untouched");
     setenv("REDLOCK_TOKEN", token, 1);
     is_int(redlock("extend", "-t", "30", "x", NULL), 0, "REDLOCK_TOKEN");
     setenv("REDLOCK_TOKEN", "", 1);
     is_int(redlock("release", "x", NULL), 64, "REDLOCK_TOKEN is empty");
-    ok(strstr(wrote(last, 'e'), "TOKEN is missing") != NULL, "the message says that it is missing");
+    ok(strstr(wrote(last, 'e'), "token is missing") != NULL, "the message says that it is missing");
     unsetenv("REDLOCK_TOKEN");
-    is_int(redlock("release", "x", token, NULL), 0, "release");
+    is_int(redlock_with(token, "release", "x", NULL), 0, "release");
     no_key_left("then");
-    is_int(redlock("release", "x", token, NULL), 79, "release a second time: 79");
-    is_int(redlock("extend", "-t", "60", "x", token, NULL), 79, "extend a released lock: 79");
+    is_int(redlock_with(token, "release", "x", NULL), 79, "release a second time: 79");
+    is_int(redlock_with(token, "extend", "-t", "60", "x", NULL), 79, "extend a released lock: 79");
     no_key_left("after extending a released lock");
 
     redlock("acquire", "-t", "60", "-l", "", "x", NULL);
@@ -2241,7 +2252,7 @@ static void tokens(void)
     is_text(wrote(last, 'o'), "(exit 64)\n", "acquire --sh -E 0: eval has the status");
     ask(0, "DEL", "redlock:it's x");
     ask(1, "DEL", "redlock:it's x");
-    is_int(redlock("extend", "-t", "60", "it's x", most + 1, NULL), 79,
+    is_int(redlock_with(most + 1, "extend", "-t", "60", "it's x", NULL), 79,
            "only a minority still has the key: extend: 79");
     is_int(with_key("redlock:it's x") <= 1, 1, "extending does not create the key again");
 }
@@ -2259,27 +2270,28 @@ static void token_form(void)
     memset(dots, '.', sizeof dots);
     memcpy(dots, token, strlen(token));
     dots[sizeof dots - 1] = '\0';
-    for (i = 0; i < 8; i++) {
-        static const char *const before[8] = {"f", right, "A", " ", "", "", "", ""};
-        const char *behind[8] = {"", "", token + 1, token, token + 1, value_of(token), "", dots};
+    for (i = 0; i < 7; i++) {
+        static const char *const before[7] = {"f", right, "A", " ", "", "", ""};
+        const char *behind[7] = {"", "", token + 1, token, token + 1, value_of(token), dots};
         snprintf(bad, sizeof bad, "%s%.300s", before[i], behind[i]);
-        is_int(redlock("extend", "-t", "60", "x", bad, NULL), 64, "extend '%.60s': 64", bad);
+        is_int(redlock_with(bad, "extend", "-t", "60", "x", NULL), 64, "extend '%.60s': 64", bad);
         ok(strstr(wrote(last, 'e'), "not a token") != NULL, "stderr has: not a token");
-        is_int(redlock("release", "x", bad, NULL), 64, "release");
+        is_int(redlock_with(bad, "release", "x", NULL), 64, "release");
     }
     snprintf(bad, sizeof bad, "%s", token);
     bad[41] = bad[41] == '3' ? '7' : '3'; /* another set of nodes that granted the lock */
-    is_int(redlock("extend", "-t", "60", "x", bad, NULL), 78, "a token with other members: 78");
+    is_int(redlock_with(bad, "extend", "-t", "60", "x", NULL), 78,
+           "a token with other members: 78");
     snprintf(bad, sizeof bad, "%s,%s,%s", servers[1].address, servers[0].address,
              servers[2].address);
-    is_int(redlock("extend", "-N", bad, "-t", "60", "x", token, NULL), 78,
+    is_int(redlock_with(token, "extend", "-N", bad, "-t", "60", "x", NULL), 78,
            "nodes in another order: 78");
     ok(strstr(wrote(last, 'e'), "another list of nodes") != NULL,
        "stderr has: another list of nodes");
-    is_int(redlock("release", "-N", list_of(2, ""), "x", token, NULL), 78, "other nodes: 78");
+    is_int(redlock_with(token, "release", "-N", list_of(2, ""), "x", NULL), 78, "other nodes: 78");
     ok(with_value("redlock:x", value_of(token)) > 1, "the lock is untouched");
-    is_int(redlock("extend", "-t", "60", "x", token, NULL), 0, "the same list: 0");
-    is_int(redlock("release", "x", token, NULL), 0, "release");
+    is_int(redlock_with(token, "extend", "-t", "60", "x", NULL), 0, "the same list: 0");
+    is_int(redlock_with(token, "release", "x", NULL), 0, "release");
     no_key_left("then");
 }
 
@@ -2295,7 +2307,7 @@ static void late_extend(void)
     until(with_key("redlock:x") == 0, WAIT_MS);
     for (i = 0; i < 3; i++)
         server_pause(&servers[i]);
-    is_int(redlock("extend", "-t", "60", "--node-timeout", "0.3", "x", token, NULL), 69,
+    is_int(redlock_with(token, "extend", "-t", "60", "--node-timeout", "0.3", "x", NULL), 69,
            "an expired lock, a majority hangs: 69");
     resume_all();
     no_key_left("by a late extension");
@@ -2304,7 +2316,7 @@ static void late_extend(void)
     ok(on_all("redlock:x"), "a lock on five nodes");
     for (i = 0; i < 3; i++)
         ask(i, "DEL", "redlock:x");
-    is_int(redlock("extend", "-t", "60", "x", token, NULL), 79,
+    is_int(redlock_with(token, "extend", "-t", "60", "x", NULL), 79,
            "three of five nodes lose the key: 79");
     no_key_left("of a lock that is lost");
 }
@@ -2324,15 +2336,15 @@ static void members(void)
     server_restart(&servers[4]);
     ask(3, "SET", "redlock:x", value_of(token), "PX", "60000"); /* like a delayed command */
     ask(4, "SET", "redlock:x", value_of(token), "PX", "60000");
-    is_int(redlock("extend", "-t", "60", "x", token, NULL), 0,
+    is_int(redlock_with(token, "extend", "-t", "60", "x", NULL), 0,
            "three of five nodes granted the lock");
     ask(0, "DEL", "redlock:x"); /* another client may have had the lock on 0, 3 and 4 */
-    is_int(redlock("extend", "-t", "60", "x", token, NULL), 79,
+    is_int(redlock_with(token, "extend", "-t", "60", "x", NULL), 79,
            "one of the three loses the key: nodes 3 and 4 do not count: 79");
     ask_all("FLUSHALL");
     for (i = 0; i < 3; i++)
         ask(i, "SET", "redlock:x", "another's");
-    is_int(redlock("release", "x", token, NULL), 79,
+    is_int(redlock_with(token, "release", "x", NULL), 79,
            "release, while another client has the lock: 79");
 }
 
@@ -2356,7 +2368,7 @@ static void far_node(void)
         snprintf(name, sizeof name, "e%d", i);
         snprintf(key, sizeof key, "redlock:%s", name);
         redlock("acquire", "-N", list, "-t", "60", name, NULL);
-        redlock("extend", "-N", list, "-t", "600", name, line_of(last, token), NULL);
+        redlock_with(line_of(last, token), "extend", "-N", list, "-t", "600", name, NULL);
         good += until(pttl(2, key) > 60000, 2000);
     }
     is_int(good, 10, "extended ten times, always also on the far node");
@@ -2376,12 +2388,13 @@ static void far_node(void)
     is_int(claimed, 10, "each token has all three nodes as members");
     ask(0, "DEL", key);
     ask(1, "DEL", key);
-    is_int(redlock("extend", "-N", list, "-t", "60", name, token, NULL), 79,
+    is_int(redlock_with(token, "extend", "-N", list, "-t", "60", name, NULL), 79,
            "two nodes lose the key: 79");
     ok(until(with_key(key) == 0, WAIT_MS), "then the key is also released on the third");
-    is_int(redlock("run", "-N", list, "--keep", "-t", "60", "y", "true", NULL), 0, "run --keep");
+    is_int(redlock("run", "-N", list, "--min-hold", "60", "-t", "60", "y", "true", NULL), 0,
+           "run --min-hold");
     ok(until(with_key("redlock:y") == 3, WAIT_MS), /* the last extension may be on its way */
-       "run --keep: all three nodes have the key");
+       "run --min-hold: all three nodes have the key");
     server_pause(&servers[2]);
     is_int(redlock("acquire", "-t", "6", "--node-timeout", "12", "z", NULL), 0,
            "a node that hangs does not use up the validity");
@@ -2414,22 +2427,17 @@ static void force(void)
     id_of("x", id);
     snprintf(other, sizeof other, "%s", id);
     other[7] = other[7] == '0' ? '1' : '0';
-    is_int(redlock("release", "--force", "--yes", "--id", other, "x", NULL), 79,
-           "--force with a wrong id");
+    is_int(redlock("release", "--force", "--id", other, "x", NULL), 79, "--force with a wrong id");
     snprintf(huge, sizeof huge, "redlock: x: no holder has the id %s\n", other);
     is_text(wrote(last, 'e'), huge, "--force says so, and no more");
-    is_int(redlock("release", "--force", "--yes", "--id", "", "x", NULL), 79,
-           "--force with an empty id");
-    is_int(redlock("release", "--force", "--yes", "x", NULL), 64, "--force without an id");
-    is_int(redlock("release", "--force", "--id", id, "x", NULL), 64,
-           "--force without --yes or a terminal");
+    is_int(redlock("release", "--force", "--id", "", "x", NULL), 79, "--force with an empty id");
+    is_int(redlock("release", "--force", "x", NULL), 64, "--force without an id");
     ok(with_value("redlock:x", value_of(token)) > 1, "the lock is untouched");
-    is_int(redlock("release", "--force", "--yes", "--id", id, "x", NULL), 0,
-           "--force with the right id");
+    is_int(redlock("release", "--force", "--id", id, "x", NULL), 0, "--force with the right id");
     no_key_left("then");
     redlock("acquire", "-t", "60", "x", NULL);
     line_of(last, token);
-    is_int(redlock("release", "--force", "--yes", "--id", id, "x", NULL), 79,
+    is_int(redlock("release", "--force", "--id", id, "x", NULL), 79,
            "--force with the id of a former holder: 79");
     ok(with_value("redlock:x", value_of(token)) > 1, "the new holder's lock is untouched");
     memset(huge, 'v', sizeof huge - 1);
@@ -2442,8 +2450,7 @@ static void force(void)
         ok(strstr(wrote(last, 'e'), id) != NULL, "%d bytes: run prints the same id as status",
            sizes[i]);
         ask(0, "APPEND", "redlock:x", "w");
-        is_int(redlock("release", "--force", "--yes", "--id", id, "x", NULL), 0,
-               "--force releases it");
+        is_int(redlock("release", "--force", "--id", id, "x", NULL), 0, "--force releases it");
         is_int(with_key("redlock:x"), 1, "a node with another value keeps its key");
         ask_all("DEL", "redlock:x");
         huge[sizes[i]] = 'v';
@@ -2451,15 +2458,14 @@ static void force(void)
     ask_all("SET", "redlock:x", "another's");
     id_of("x", id);
     ask_all("REPLICAOF", "127.0.0.1", "1");
-    is_int(redlock("release", "--force", "--yes", "--id", id, "x", NULL), 77,
-           "--force on replicas: 77");
+    is_int(redlock("release", "--force", "--id", id, "x", NULL), 77, "--force on replicas: 77");
     ask_all("REPLICAOF", "NO", "ONE");
     ask_all("DEL", "redlock:x");
     for (i = 0; i < sizeof values / sizeof *values; i++) {
         ask_all("SET", "redlock:x", values[i]);
         id_of("x", id);
         is_int((long)strlen(id), 8, "an opaque value has an id");
-        is_int(redlock("release", "--force", "--yes", "--id", id, "x", NULL), 0,
+        is_int(redlock("release", "--force", "--id", id, "x", NULL), 0,
                "--force releases an opaque value");
         no_key_left("then");
     }
@@ -2574,14 +2580,14 @@ static void foreign_keys(void)
     ask_all("ZADD", "redlock:z", "1", "m");
     snprintf(text, sizeof text, "x: the name is in use by something that is not a lock: zset on %s",
              servers[0].address);
-    is_int(redlock("extend", "-t", "60", "x", token, NULL), 79, "extend: 79");
+    is_int(redlock_with(token, "extend", "-t", "60", "x", NULL), 79, "extend: 79");
     ok(strstr(wrote(last, 'e'), text) != NULL, "extend: the message has the type and the node");
-    is_int(redlock("release", "x", token, NULL), 79, "release: 79");
+    is_int(redlock_with(token, "release", "x", NULL), 79, "release: 79");
     ok(strstr(wrote(last, 'e'), text) != NULL, "release: the message has the type and the node");
     redlock("status", "--json", "x", NULL);
     ok(strstr(wrote(last, 'o'), "\"value\":\"foreign\",\"type\":\"zset\",\"pttl_ms\":-1}") != NULL,
        "status --json: the type, and that it has no end");
-    redlock("extend", "--json", "-t", "60", "x", token, NULL);
+    redlock_with(token, "extend", "--json", "-t", "60", "x", NULL);
     ok(strstr(wrote(last, 'o'), "\"error\":\"lost\"") != NULL, "extend --json: lost");
     a->stop = b->stop = 1;
     is_int(ends(&run), 79, "run, when its command ends: 79");
@@ -3159,7 +3165,7 @@ static void passwords(void)
     is_int(redlock("list", NULL), 77, "a wrong password: list");
     ok(strstr(wrote(last, 'e'), "no quorum of nodes permits it: 0 of 3") != NULL,
        "stderr has: no quorum of nodes permits it: 0 of 3");
-    is_int(redlock("release", "--force", "--yes", "--id", "00000000", "x", NULL), 77,
+    is_int(redlock("release", "--force", "--id", "00000000", "x", NULL), 77,
            "a wrong password: release --force");
     is_int(redlock("bench", "-n", "5", NULL), 77, "a wrong password: bench");
     is_int(count_of(wrote(last, 'o'), ": WRONGPASS "), 3, "bench says why it measured no node");
@@ -3249,7 +3255,7 @@ static void full_servers(void)
         is_int(redlock("list", NULL), 69, "list %d: list", i);
         ok(strstr(wrote(last, 'e'), "no quorum of nodes answered: 0 of 3") != NULL,
            "list %d: list does not speak of permission", i);
-        is_int(redlock("release", "--force", "--yes", "--id", "00000000", "x", NULL), 69,
+        is_int(redlock("release", "--force", "--id", "00000000", "x", NULL), 69,
                "list %d: release --force", i);
     }
     ask_all("CONFIG", "SET", "maxclients", "100");
@@ -3392,7 +3398,7 @@ static void no_servers(void)
     *strrchr(one, ',') = '\0';
     is_int(redlock("run", "--node-timeout", "3", "-N", one, "-n", "x", "-c", "exit 3", NULL), 3,
            "two good ones of three are a quorum");
-    is_int(redlock("extend", "-N", silent, "-t", "9", "x", "token", NULL), 64,
+    is_int(redlock_with("token", "extend", "-N", silent, "-t", "9", "x", NULL), 64,
            "extend with a text that is no token");
     for (i = 0; i < 3; i++) {
         close(fd[i]);
@@ -3505,6 +3511,11 @@ static int is_json(struct program from, const char *has)
         redlock(__VA_ARGS__, NULL);                                                                \
         ok(is_json(last, has), "one object of JSON, with %s", has);                                \
     } while (0)
+#define is_object_with(token, has, ...)                                                            \
+    do {                                                                                           \
+        redlock_with(token, __VA_ARGS__, NULL);                                                    \
+        ok(is_json(last, has), "one object of JSON, with %s", has);                                \
+    } while (0)
 
 static void json(void)
 {
@@ -3521,24 +3532,22 @@ static void json(void)
     redlock("acquire", "-t", "60", name, NULL);
     line_of(last, token);
     ask_all("FLUSHALL");
-    is_object("\"error\":\"lost\"", "extend", "--json", "-t", "9", name, token);
-    is_object("\"error\":\"lost\"", "release", "--json", name, token);
-    is_object("\"error\":\"lost\"", "release", "--json", "--force", "--yes", "--id", "00000000",
-              name);
+    is_object_with(token, "\"error\":\"lost\"", "extend", "--json", "-t", "9", name);
+    is_object_with(token, "\"error\":\"lost\"", "release", "--json", name);
+    is_object("\"error\":\"lost\"", "release", "--json", "--force", "--id", "00000000", name);
     redlock("acquire", "-t", "60", "x", NULL);
     line_of(last, token);
-    is_object(token, "extend", "--json", "-t", "9", "x", token);
-    is_object("\"verb\":\"release\"", "release", "--json", "x", token);
+    is_object_with(token, token, "extend", "--json", "-t", "9", "x");
+    is_object_with(token, "\"verb\":\"release\"", "release", "--json", "x");
     is_object("\"state\":\"free\"", "status", "--json", name);
     ask_all("SET", "redlock:x", "v\"\\\xff");
     is_object("\"remaining_ms\":", "status", "--json", "x");
     server_kill(&servers[0]);
     server_kill(&servers[1]);
     is_object("\"error\":\"unavailable\"", "acquire", "--json", "-n", "-t", "9", "x");
-    is_object("\"error\":\"unavailable\"", "release", "--json", "x", token);
-    is_object("\"error\":\"unavailable\"", "release", "--json", "--force", "--yes", "--id",
-              "00000000", "x");
-    redlock("release", "--force", "--yes", "--id", "00000000", "x", NULL);
+    is_object_with(token, "\"error\":\"unavailable\"", "release", "--json", "x");
+    is_object("\"error\":\"unavailable\"", "release", "--json", "--force", "--id", "00000000", "x");
+    redlock("release", "--force", "--id", "00000000", "x", NULL);
     ok(strstr(wrote(last, 'e'), servers[0].address) != NULL, "release --force names the nodes");
     is_object("\"state\":\"unknown\"", "status", "--json", "x");
 }
@@ -3867,7 +3876,7 @@ static void several_names(void)
     run = start("run", "-t", "6", "-a", "y", "x", "sleep", "60", NULL);
     on_all("redlock:x");
     id_of("y", id);
-    is_int(redlock("release", "--force", "--yes", "--id", id, "y", NULL), 0,
+    is_int(redlock("release", "--force", "--id", id, "y", NULL), 0,
            "one of two names is released by force");
     is_int(redlock("run", "-n", "y", "-c", "exec sleep 7", NULL), 0,
            "another client acquires that name");
@@ -3995,7 +4004,7 @@ static void odd_lists(void)
     ok(strstr(wrote(last, 'e'), "ERR what is AUTH ") != NULL, "the message has the rest");
     redlock("status", "x", NULL);
     redlock("check", "--clock-window", "0", NULL);
-    redlock("release", "--force", "--yes", "--id", "0", "x", NULL);
+    redlock("release", "--force", "--id", "0", "x", NULL);
     signal_to(liar, SIGKILL);
     waitpid(liar, NULL, 0);
     setenv("REDLOCK_NODES", list_of(3, ""), 1);
@@ -4322,27 +4331,15 @@ static void terminal_hangs_up(void)
     no_key_left("then");
 }
 
-static void prompts(void)
+static void token_on_a_terminal(void)
 {
     struct program run;
-    char id[9], token[300];
+    char token[300];
     int terminal;
 
     nodes(3);
-    redlock("acquire", "-t", "60", "-l", "job", "x", NULL);
+    redlock("acquire", "-t", "60", "x", NULL);
     line_of(last, token);
-    id_of("x", id);
-    run = start_on_terminal(&terminal, "release", "--force", "--id", id, "x", NULL);
-    ok(strstr(screen(terminal, "[y/N]"), "(job)") != NULL,
-       "--force asks for confirmation, and names the holder");
-    type(terminal, "n\n");
-    is_int(ends(&run), 75, "the answer n: 75");
-    close(terminal);
-    run = start_on_terminal(&terminal, "release", "--force", "--id", id, "x", NULL);
-    screen(terminal, "[y/N]");
-    type(terminal, "\003");
-    is_int(ends(&run), -SIGINT, "Ctrl-C at the question");
-    close(terminal);
     run = start_on_terminal(&terminal, "release", "x", "-", NULL);
     until(tcgetpgrp(terminal) == run.pid, WAIT_MS); /* otherwise no process would get Ctrl-C */
     sleep_ms(300);
@@ -4350,10 +4347,10 @@ static void prompts(void)
     is_int(ends(&run), -SIGINT, "Ctrl-C while a token is read");
     close(terminal);
     ok(with_value("redlock:x", value_of(token)) > 1, "the lock is still held");
-    run = start_on_terminal(&terminal, "release", "--force", "--id", id, "x", NULL);
-    screen(terminal, "[y/N]");
-    type(terminal, "y\n");
-    is_int(ends(&run), 0, "the answer y: released");
+    run = start_on_terminal(&terminal, "release", "x", "-", NULL);
+    type(terminal, token);
+    type(terminal, "\n");
+    is_int(ends(&run), 0, "a token that is typed: released");
     close(terminal);
     no_key_left("then");
 }
@@ -4451,7 +4448,7 @@ static const struct scenario {
     {"full_servers", full_servers},
     {"json", json},
     {"no_place_to_print", no_place_to_print},
-    {"prompts", prompts},
+    {"token_on_a_terminal", token_on_a_terminal},
 };
 enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
 
