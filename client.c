@@ -474,7 +474,7 @@ static void rl_look_at_nodes(struct redlock_client *c)
     }
     rl_tell_broken(c);
     if (c->priv.wanted != 0)
-        rl_connect_due(c, c->priv.wanted);
+        rl_connect(c, c->priv.wanted, 0);
 }
 
 static void rl_send_unsent(struct redlock_client *c)
@@ -509,7 +509,7 @@ static void rl_nodes_due(struct redlock_client *c)
         rl_due(c, rl_node_stall_us(c, node));
         if (node->state == REDLOCK_NODE_DOWN || node->state == REDLOCK_NODE_IDLE) {
             if (wanted & 1)
-                rl_due(c, rl_node_reconnect_us(node));
+                rl_due(c, node->priv.reconnect_us);
         } else if (in_line) {
             uint64_t until_us = rl_connecting_until(c, node);
             if (!rl_past(c, until_us))

@@ -341,12 +341,6 @@ struct rl_input {
 REDLOCK_PRIVATE void rl_connect_if_due(struct redlock_client *c, struct redlock_node *node,
                                        uint64_t too_late_us);
 
-/* When a node that is IDLE or DOWN may be connected. R5 */
-static inline uint64_t rl_node_reconnect_us(const struct redlock_node *node)
-{
-    return node->priv.mark_us + node->priv.pause_us;
-}
-
 /* When a node owes a reply or a connection, or takes no bytes, for too long; REDLOCK_NEVER if it
    owes nothing, or has replied since the last tick. R5 */
 REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
@@ -462,8 +456,9 @@ REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock 
 /* No reply is needed any more. */
 REDLOCK_PRIVATE void rl_forget(struct redlock_client *c, struct redlock_lock *lock);
 
-/* Connects nodes where that is due. */
-REDLOCK_PRIVATE void rl_connect_due(struct redlock_client *c, unsigned nodes);
+/* Connects nodes where that is due, or would be too late at the next due time; 0: no time is too
+   late. */
+REDLOCK_PRIVATE void rl_connect(struct redlock_client *c, unsigned nodes, uint64_t too_late_us);
 
 /* Starts an operation of a lock that is IDLE or HELD: the next tick begins it. An earlier
    operation that has completed, but was not returned yet, is not returned any more. */

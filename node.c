@@ -157,7 +157,8 @@ static void rl_draw_pause(struct redlock_client *c, struct redlock_node *node, i
 {
     if (node->priv.denied && !quorum)
         node->priv.failures = 0;
-    node->priv.pause_us = rl_backoff_us(c, &rl_reconnects, node->priv.failures);
+    node->priv.reconnect_us =
+        node->priv.changed_us + rl_backoff_us(c, &rl_reconnects, node->priv.failures);
     if (node->priv.failures < UINT8_MAX)
         node->priv.failures++;
     c->priv.tick_again = 1; /* locks that wait for the node go on */
@@ -183,7 +184,8 @@ static void rl_set_state(struct redlock_client *c, struct redlock_node *node,
     rl_clear(&c->priv.in[node->state], bit);
     rl_set(&c->priv.in[state], bit);
     node->state = state;
-    node->priv.mark_us = rl_now(c); /* a pause begins now, and not when the clock was read last */
+    /* a pause begins now, and not when the clock was read last */
+    node->priv.changed_us = rl_now(c);
     if (state == REDLOCK_NODE_DOWN)
         rl_draw_pause(c, node, quorum);
     /* a connection begins, or a quorum of them is ready; before that it does no harm */
@@ -218,7 +220,7 @@ static int rl_push(const struct redlock_client *c, struct redlock_node *node, vo
     struct redlock_request *request = rl_request(node, count > 0 ? count - 1 : 0);
 
     if (count == 0)
-        node->priv.mark_us = c->priv.now_us;
+        node->priv.changed_us = c->priv.now_us;
     if (count == 0 || !rl_is_shared(request, owner, command)) {
         if (count + (owner != NULL) >= REDLOCK_PIPELINE_MAX)
             return 0;
@@ -525,9 +527,9 @@ REDLOCK_PRIVATE void rl_connect_if_due(struct redlock_client *c, struct redlock_
                                        uint64_t too_late_us)
 {
     if (node->state == REDLOCK_NODE_DOWN) {
-        uint64_t due_us = rl_node_reconnect_us(node);
-        if (due_us >= too_late_us && !rl_past(c, too_late_us))
-            due_us = node->priv.mark_us + node->priv.pause_us / 64; /* no busy loop */
+        uint64_t due_us = node->priv.reconnect_us;
+        if (due_us >= too_late_us && !rl_past(c, too_late_us)) /* soon, but no busy loop */
+            due_us = node->priv.changed_us + (due_us - node->priv.changed_us) / 64;
         if (!rl_past(c, due_us))
             return;
     } else {
@@ -536,7 +538,6 @@ REDLOCK_PRIVATE void rl_connect_if_due(struct redlock_client *c, struct redlock_
     if (node->priv.count > 0)
         return; /* the locks have not taken the replies yet */
     node->priv.reconnect = node->priv.denied = node->priv.role_next = 0;
-    node->priv.pause_us = 0; /* it is over: when this connection breaks there may be none */
     node->priv.handshake = RL_HELLO;
     node->priv.resp2 = 0; /* it may have HELLO by now */
     node->priv.notifies = 0;
@@ -915,7 +916,7 @@ static uint32_t rl_jam_us(const struct redlock_client *c)
 REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
                                           const struct redlock_node *node)
 {
-    uint64_t due_us = node->priv.mark_us + c->priv.settings.stall_ms * RL_MS_US + 1;
+    uint64_t due_us = node->priv.changed_us + c->priv.settings.stall_ms * RL_MS_US + 1;
 
     if (node->priv.replied || (c->priv.broke & node->priv.bit)) /* it is disconnected already */
         return REDLOCK_NEVER;
@@ -977,7 +978,7 @@ REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node 
     if (node->priv.sampled)
         rl_measure(c, node);
     if (node->priv.replied)
-        node->priv.mark_us = c->priv.now_us;
+        node->priv.changed_us = c->priv.now_us;
     node->priv.replied = node->priv.sampled = 0;
     if (node->state == REDLOCK_NODE_HANDSHAKE && node->priv.handshake == RL_READY &&
         node->priv.count == 0)

@@ -569,18 +569,11 @@ static void rl_mark_away(struct redlock_lock *lock, const struct redlock_node *n
         rl_set(&lock->priv.round.denied, bit);
 }
 
-/* Connects nodes where that is due, or would be too late at the next due time; 0: no time is too
-   late. */
-static void rl_connect(struct redlock_client *c, unsigned nodes, uint64_t too_late_us)
+REDLOCK_PRIVATE void rl_connect(struct redlock_client *c, unsigned nodes, uint64_t too_late_us)
 {
     nodes &= c->priv.in[REDLOCK_NODE_IDLE] | c->priv.in[REDLOCK_NODE_DOWN];
     for (; nodes != 0; nodes &= nodes - 1)
         rl_connect_if_due(c, rl_first_node(c, nodes), too_late_us);
-}
-
-REDLOCK_PRIVATE void rl_connect_due(struct redlock_client *c, unsigned nodes)
-{
-    rl_connect(c, nodes, 0);
 }
 
 /* Whether our token on a node may be younger than this round: a command that creates the key is
@@ -809,7 +802,7 @@ REDLOCK_PRIVATE uint64_t rl_connecting_until(const struct redlock_client *c,
         return rl_is_failing(node) ? 0 : c->priv.rest_us;
     if (rl_is_failing(node))
         wait_ms = c->priv.settings.node_timeout_ms * 2;
-    return node->priv.mark_us + wait_ms * RL_MS_US;
+    return node->priv.changed_us + wait_ms * RL_MS_US;
 }
 
 /* The lock waits in line for connections, and for room in the queues of a quorum. */
@@ -830,7 +823,7 @@ static int rl_can_begin(struct redlock_client *c, const struct redlock_lock *loc
     unsigned ready, away, coming = 0, untried = 0;
     int reachable;
 
-    rl_connect_due(c, c->priv.all);
+    rl_connect(c, c->priv.all, 0);
     ready = c->priv.in[REDLOCK_NODE_READY];
     for (away = c->priv.all & ~ready; away != 0; away &= away - 1) {
         const struct redlock_node *node = rl_first_node(c, away);
@@ -838,7 +831,7 @@ static int rl_can_begin(struct redlock_client *c, const struct redlock_lock *loc
         if (!rl_past(c, rl_connecting_until(c, node)))
             coming = 1;
         if (node->state == REDLOCK_NODE_DOWN && node->priv.denied &&
-            node->priv.mark_us < lock->priv.in_line_us)
+            node->priv.changed_us < lock->priv.in_line_us)
             untried |= rl_first_bit(away);
     }
     reachable = rl_is_quorum(c, ready);
@@ -1176,7 +1169,7 @@ static void rl_owed_tick(struct redlock_client *c)
             continue;
         }
         owed->due_us = c->priv.now_us + RL_OWED_MS * RL_MS_US;
-        rl_connect_due(c, nodes);
+        rl_connect(c, nodes, 0);
         rl_set(&owed->unanswered,
                rl_send(c, owed, nodes & rl_take_releases(c), RL_DELETE, RL_OWED));
     }

@@ -29,9 +29,10 @@ struct redlock_node_private {
     uint8_t spared;    /* 1: a handshake set `reconnect`, and no lock has had a reply since then */
     uint8_t denied;    /* 1: the last error was a denial. A retry alone will not fix it */
     uint8_t failures;  /* how often it failed since a lock has had a reply; not counted above 255 */
-    uint32_t pause_us; /* the pause as it was drawn; 0: over */
-    /* Since when a reply or the connection is due. Of a DOWN node: when it failed. */
-    uint64_t mark_us;
+    uint64_t reconnect_us; /* a moment: from then on it may be connected, if it is DOWN */
+    /* A moment: its state changed, a reply came, or the first request was queued. Since then a
+       connection or a reply is due. */
+    uint64_t changed_us;
 
     /* The handshake, and what it told of the server. */
     uint8_t handshake; /* enum rl_command: the part that is queued next; RL_READY: all is queued */

@@ -31,7 +31,7 @@ R2|redlock.c|s/rl_is_failing\(node\) \? 0 : c->priv.rest_us/c->priv.rest_us/|an 
 R2|redlock.c|s/(if \(rl_past\(c, lock->valid_until_us\)\)\s+)lock->priv.unsent = 0;/$1;/|nothing is sent any more when the validity is over
 R2|redlock.c|s/memset\(&lock->priv.attempt, 0, sizeof lock->priv.attempt\);/;/|an attempt begins without what an earlier one left
 R2|node.c|s/if \(wait_ms > RL_CONNECT_MS\)/if (0)/|a quorum waits 100 ms for the rest, however long node_timeout_ms is
-R2|redlock.c|s/\? 0 : c->priv.rest_us;/? 0 : node->priv.mark_us + 100 * RL_MS_US;/|and however many replies their handshakes have
+R2|redlock.c|s/\? 0 : c->priv.rest_us;/? 0 : node->priv.changed_us + 100 * RL_MS_US;/|and however many replies their handshakes have
 R2|node.c|s/CONNECTING && !rl_is_failing\(node\)/CONNECTING/|the connect of a node that failed before does not prolong it
 R2|node.c|s/!quorum \|\| \(state/(state/|the wait for the rest begins when a quorum is ready
 R16|redlock.c|s/rl_set\(&lock->members, lock->granted\); \/\* they count if/; \/* they count if/|a node that granted is a member without a reply to the second round
@@ -54,7 +54,7 @@ R8|redlock.c|s/reply->vote == RL_YES &&(\s+\(lock->priv.state == RL_AGREEING)/re
 R8|redlock.c|s/if \(mute \|\| rl_is_held\(lock\)\)/if (mute)/|a node that is asked after the decision confirms after the decision
 R8|redlock.c|s/if \(mute \|\| rl_is_held\(lock\)\)/if (mute || lock->priv.state == RL_HELD)/|also while the lock extends itself
 R2|redlock.c|s/lock->priv.list != RL_DONE && lock->priv.list != RL_TURN/lock->priv.list != RL_TURN/|a late reply does not take a lock from those that are complete
-R4|redlock.c|s/rl_connect_due\(c, nodes\);/;/|a node is connected for a release that it is owed
+R4|redlock.c|s/rl_connect\(c, nodes, 0\);/;/|a node is connected for a release that it is owed
 R15|redlock.c|s/if \(lock->priv.state != RL_ROLLING_BACK\) \/\* the caller/if (1) \/* the caller/|nodes that failed stay so in the rollback
 R15|redlock.c|s/rl_fail_late\(c, lock, late\);/;/|votes that are late have failed
 R11|client.c|s/rl_detach\(client, lock\);\s+lock->priv.attempt.asked = 0;/rl_detach(client, lock);/|an abandoned lock is not released
@@ -207,8 +207,8 @@ R11|redlock.c|s/rl_end_round\(c, lock, RL_LATE\);( \/\* those)/$1/|a round disca
 R10|redlock.c|s/due_us = end_us > rest_us \? end_us - rest_us : 0;/due_us = lock->priv.started_us + lock->ttl_ms \/ 3 * RL_MS_US;/|auto-extension that starts late extends at once
 R10|redlock.c|s/if \(!rl_is_auto\(lock\) \|\| status == REDLOCK_CANCELLED\)/if (!rl_is_auto(lock) || status != REDLOCK_OK)/|an automatic extension that failed is tried again
 R10|redlock.c|s/soon_us \+ \(lock->valid_until_us - c->priv.now_us\) \/ 4/lock->valid_until_us/|tried again in time
-R10|node.c|s/due_us = node->priv.mark_us \+ node->priv.pause_us \/ 64;/;/|a reconnect does not wait until the validity is over
-R5|node.c|s/node->priv.mark_us \+ node->priv.pause_us \/ 64;/0;/|nor is there a reconnect again and again before that
+R10|node.c|s/due_us = node->priv.changed_us \+ \(due_us - node->priv.changed_us\) \/ 64;/;/|a reconnect does not wait until the validity is over
+R5|node.c|s/node->priv.changed_us \+ \(due_us - node->priv.changed_us\) \/ 64;/0;/|nor is there a reconnect again and again before that
 R5|node.c|s/ && !rl_past\(c, too_late_us\)//|a lock without validity does not shorten the pauses
 R5|client.c|s/events \|= REDLOCK_WRITABLE;//|any event ends a connect
 R10|redlock.c|s/lock->members = (lock->priv.attempt.missing = 0;)/$1/|a lost lock has no members
@@ -263,7 +263,7 @@ R5|node.c|s/last->command == command &&//|only equal commands share a slot
 R6|node.c|s/from != NULL(\) \{\s+rl_set\(&c->priv.full)/0$1/|a node without a free slot is noted
 R5|node.c|s/rl_clear\(&c->priv.full, bit\);(\s+memset)/$1/|a broken connection frees the node's slots
 R5|node.c|s/(rl_pop\(node\);)\s+rl_clear\(&c->priv.full, node->priv.bit\);/$1/|a reply frees one of the node's slots
-R5|node.c|s/if \(count == 0\)(\s+node->priv.mark_us)/if (0)$1/|a stall is measured from the first unanswered command
+R5|node.c|s/if \(count == 0\)(\s+node->priv.changed_us)/if (0)$1/|a stall is measured from the first unanswered command
 R8|redlock.c|s/rl_redirect\(c, lock, lock->priv.unanswered & ~behind, lock, role\)/0/|a reply after the decision counts as late
 R16|redlock.c|s/rl_end_round\(c, lock, RL_LATE\);(\s+rl_set\(&lock->members)/rl_forget(c, lock);$1/|a grant after the counters are known counts as late
 R16|node.c|s/else if \(command != RL_EXTEND\)/else if (command != RL_EXTEND \&\& command != RL_CONFIRM)/|a confirmation of the counter after the decision does not count
@@ -272,7 +272,7 @@ R8b|redlock.c|s/if \(reply->role == RL_STALE\)/if (0)/|a late reply that does no
 R8|redlock.c|s/(if \(reply->role != RL_VOTER\)\s+)return; \/\* decided/$1rl_set(\&lock->priv.round.broken, bit); else \/* decided/|a node that disconnects after the decision has not failed
 R4|redlock.c|s/if \(REDLOCK_TEXTS && reply->command == RL_PTTL\)/if (0)/|the reply to PTTL is no reply to a release
 R4|redlock.c|s/redlock_mask unsent = lock->priv.unsent \| \(rl_may/redlock_mask unsent = (rl_may/|a release that could not be sent in time is owed to the node
-R5|node.c|s/c->priv.jammed_us \+ rl_jam_us/node->priv.mark_us + rl_jam_us/|the shorter timeout begins when the buffer is full
+R5|node.c|s/c->priv.jammed_us \+ rl_jam_us/node->priv.changed_us + rl_jam_us/|the shorter timeout begins when the buffer is full
 R5|node.c|s/rl_not_after\(&due_us, (c->priv.jammed_us [^;]*)\);/due_us = $1;/|and gives no more time than stall_ms
 R5|client.c|s/REDLOCK_READABLE \| REDLOCK_WRITABLE\);(\s+c->priv.now_us)/REDLOCK_READABLE);$1/|after a pause of the program a node may accept bytes at once
 R8b|node.c|s/for \(n = c->priv.count; n > 0; n--, other\+\+\)/rl_clear(\&c->priv.abandoned, node->priv.bit); $&/|a refused server proves nothing about another server
@@ -313,10 +313,10 @@ R2|client.c|s/rl_ask_nodes\(c, lock\); \/\* it is complete/; \/* it is complete/
 R2|client.c|s/rl_set\(&c->priv.wanted, lock->priv.unsent\);\n\s+\}/}/|also where it has no room for all of them
 R5|client.c|s/rl_tell_broken\(c\);(\s+if \(c->priv.wanted)/$1/|a tick tells the locks which connections broke
 R5|client.c|s/rl_due\(client, client->priv.now_us \+ RL_MS_US\);/;/|a hung node is noticed, however many locks are complete meanwhile
-R2|client.c|s/if \(c->priv.wanted != 0\)\s+rl_connect_due\(c, c->priv.wanted\);//|a node is connected for a held lock
+R2|client.c|s/if \(c->priv.wanted != 0\)\s+rl_connect\(c, c->priv.wanted, 0\);//|a node is connected for a held lock
 R13|redlock.c|s/rl_void_votes\(c, node\);/rl_clear(\&c->priv.broke, node->priv.bit);/|votes of a connection that breaks before the decision do not count
 R5|redlock.c|s/\} else if \(!\(lock->priv.unsent & bit\)\) \{/} else {/|a lock that waits for a connection notices that it has failed
-R5|node.c|s/mark_us = rl_now\(c\)/mark_us = c->priv.io->now_us(c->priv.io->context)/|a clock that steps back does not end the pause
+R5|node.c|s/changed_us = rl_now\(c\)/changed_us = c->priv.io->now_us(c->priv.io->context)/|a clock that steps back does not end the pause
 R13|redlock.c|s/rl_clear\(&lock->priv.round.agreed, bit\);/;/|confirmations of the counter on such a connection do not count
 R15|redlock.c|s/if \(rl_past\(c, lock->priv.due_us\)\)(\s+lock->priv.due_us = rl_mark_late)/if (rl_past(c, lock->priv.due_us) \&\& lock->priv.state != RL_EXTENDING)$1/|the bound of an extension
 QR5|node.c|s/count \+ \(owner != NULL\) >=/count >=/|the last slot is for commands without a requester

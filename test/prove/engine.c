@@ -57,7 +57,7 @@ static void any_node(void)
     node.priv.denied = (uint8_t)any_of(0, 1);
     node.priv.reconnect = (uint8_t)any_of(0, 1);
     node.priv.notifies = (uint8_t)any_of(0, 1);
-    node.priv.mark_us = any_time();
+    node.priv.changed_us = any_time();
     node.priv.timeout_us = any_of(1, 600000000);
     node.priv.timed = (uint8_t)any_of(0, 255);
     node.rtt_us = any_of(0, UINT32_MAX);
