@@ -346,11 +346,42 @@ static enum redlock_status wait_in_line(struct session *session, const char *nam
     return status == REDLOCK_HELD ? REDLOCK_TIMEOUT : status;
 }
 
+/* The time was over, or no quorum answered in time. One more attempt finds the cause: whether a quorum answers, and whether one
+   client holds the lock. */
+static enum redlock_status find_cause(struct session *session, const char *name,
+                                      struct attempt *attempt, enum redlock_status before)
+{
+    enum redlock_status status;
+
+    attempt->wait_ms = 0;
+    attempt->contend_us = 0;
+    attempt->answered_us = now_us();
+    wait_for(session, name, attempt);
+    status = outcome(session, attempt);
+    if (status == REDLOCK_HELD && before == REDLOCK_TIMEOUT)
+        return REDLOCK_TIMEOUT;
+    if (status == REDLOCK_CANCELLED && ending_signal() == 0) /* --unavailable-timeout, again */
+        return REDLOCK_UNREACHABLE;
+    return status;
+}
+
+/* Copies the key and the value of the lock that is held. */
+static void note_value(struct session *session)
+{
+    const struct redlock_lock *lock = session->lock;
+
+    put_hex(session->value, lock->token, sizeof lock->token);
+    if (lock->label_size > 0)
+        memcpy(session->value + TOKEN_DIGITS, lock->label, lock->label_size);
+    session->value[TOKEN_DIGITS + lock->label_size] = '\0';
+    memmove(session->key, lock->key, lock->key_size); /* it may be the same memory */
+    session->key[lock->key_size] = '\0';
+}
+
 enum redlock_status take(struct session *session, const char *name)
 {
     struct attempt attempt = {0};
     enum redlock_status status;
-    int timed_out;
 
     attempt.may_be_ours = may_be_held_above(session);
     attempt.wait_ms = options.nonblock ? 0 : options.wait_ms;
@@ -367,27 +398,10 @@ enum redlock_status take(struct session *session, const char *name)
     if (status != REDLOCK_OK && attempt.may_be_ours && is_held_above(session))
         die(EXIT_USAGE, "%s is held by a program that called this one: it would wait for itself",
             name);
-    timed_out = status == REDLOCK_TIMEOUT;
-    if ((timed_out || status == REDLOCK_CANCELLED) && ending_signal() == 0) {
-        /* one more attempt finds the cause: whether a quorum answers, and whether one client holds the lock */
-        attempt.wait_ms = 0;
-        attempt.contend_us = 0;
-        attempt.answered_us = now_us();
-        wait_for(session, name, &attempt);
-        status = outcome(session, &attempt);
-        status = timed_out && status == REDLOCK_HELD ? REDLOCK_TIMEOUT : status;
-        if (status == REDLOCK_CANCELLED && ending_signal() == 0) /* --unavailable-timeout, again */
-            status = REDLOCK_UNREACHABLE;
-    }
-    if (status == REDLOCK_OK) {
-        const struct redlock_lock *lock = session->lock;
-        put_hex(session->value, lock->token, sizeof lock->token);
-        if (lock->label_size > 0)
-            memcpy(session->value + TOKEN_DIGITS, lock->label, lock->label_size);
-        session->value[TOKEN_DIGITS + lock->label_size] = '\0';
-        memmove(session->key, lock->key, lock->key_size); /* it may be the same memory */
-        session->key[lock->key_size] = '\0';
-    }
+    if ((status == REDLOCK_TIMEOUT || status == REDLOCK_CANCELLED) && ending_signal() == 0)
+        status = find_cause(session, name, &attempt, status);
+    if (status == REDLOCK_OK)
+        note_value(session);
     return status;
 }
 
