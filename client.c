@@ -461,17 +461,14 @@ static void rl_read_what_is_due(struct redlock_client *c)
     c->priv.now_us = rl_now(c);
 }
 
-/* What has happened at the nodes since the last tick; and disconnects those that stall. R5 */
+/* What has happened at the nodes since the last tick. */
 static void rl_look_at_nodes(struct redlock_client *c)
 {
     int late = rl_past(c, c->priv.due_us);
     struct redlock_node *node = c->priv.nodes, *end = node + c->priv.count;
 
-    for (; node < end; node++) {
-        if (late && rl_past(c, rl_node_stall_us(c, node)))
-            rl_node_stalls(c, node);
-        rl_node_tick(c, node);
-    }
+    for (; node < end; node++)
+        rl_node_tick(c, node, late);
     rl_tell_broken(c);
     if (c->priv.wanted != 0)
         rl_connect(c, c->priv.wanted, 0);

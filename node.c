@@ -968,13 +968,10 @@ static enum rl_error rl_stall_error(const struct redlock_client *c, const struct
                                                   : RL_NO_REPLY_IN_TIME;
 }
 
-REDLOCK_PRIVATE void rl_node_stalls(struct redlock_client *c, struct redlock_node *node)
+REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node *node, int late)
 {
-    rl_node_broke(c, node, rl_stall_error(c, node));
-}
-
-REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node *node)
-{
+    if (late && rl_past(c, rl_node_stall_us(c, node)))
+        rl_node_broke(c, node, rl_stall_error(c, node));
     if (node->priv.sampled)
         rl_measure(c, node);
     if (node->priv.replied)

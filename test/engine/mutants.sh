@@ -90,7 +90,7 @@ R5|redlock.c|s/rl_is_quorum\(c, ready \| untried\)/0/|untried nodes are tried be
 R5|redlock.c|s/rl_forget\(c, lock\);(\s+lock->valid_until_us = 0;)/lock->priv.unanswered = 0;$1/|late answers are not votes
 R5|node.c|s/if \(node->priv.part > rl_main_part\(command\)\)(\s+reply->owner)/if (1)$1/|locks that wait for a broken connection get a failure
 R5|node.c|s/if \(reply->vote == RL_NONSENSE\)(\s+rl_node_broke)/if (event == RESP_BAD)$1/|nonsense disconnects
-R5|client.c|s/(rl_past\(c, rl_node_stall_us\(c, node\)\))(\)\s+rl_node_stalls)/0$2/|the stall
+R5|node.c|s/late && rl_past\(c, rl_node_stall_us\(c, node\)\)/0/|the stall
 R5|client.c|s/redlock_handle_events\(c, i, REDLOCK_READABLE \| REDLOCK_WRITABLE\);/;/|replies that arrived while the program did not call the library are not late
 R5|node.c|s/if \(!rl_is_failing\(node\) && !node->priv.spared\) \{/if (1) {/|a server that only completes the handshake gets one immediate reconnect, not more
 R5|node.c|s/if \(!rl_past\(c, due_us\)\)\s+return;/;/|the pause before a reconnect
