@@ -309,7 +309,7 @@ enum redlock_status redlock_release_start(struct redlock_client *client, struct 
     if (status != REDLOCK_PENDING)
         return status;
     rl_forget(client, lock); /* in whatever state it is. R11 */
-    lock->priv.attempt.missing = 0;
+    lock->priv.attempt.missing = lock->priv.attempt.postponed = 0;
     rl_detach(client, lock);
     rl_begin(client, lock, REDLOCK_OP_RELEASE, wait_ms);
     if (lock->priv.attempt.asked != 0)

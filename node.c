@@ -32,9 +32,9 @@ enum { RL_CONNECT_MS = 100 /* a quorum waits so long for the connections to the 
 /* The pauses before reconnects. R5 */
 static const struct redlock_settings rl_reconnects = {
     .retry_delay_ms = 50,
+    .retry_jitter_pct = 50,
     .retry_growth_pct = 100,
     .retry_delay_max_ms = 1600,
-    .retry_jitter_pct = 50,
 };
 
 /* ---- Quorums, time limits, clock drift, random numbers -------------------------------------- */
@@ -538,6 +538,7 @@ REDLOCK_PRIVATE void rl_connect_if_due(struct redlock_client *c, struct redlock_
     if (node->priv.count > 0)
         return; /* the locks have not taken the replies yet */
     node->priv.reconnect = node->priv.denied = node->priv.role_next = 0;
+    node->priv.reconnect_us = 0; /* if this connection is only lost, the next one is due at once */
     node->priv.handshake = RL_HELLO;
     node->priv.resp2 = 0; /* it may have HELLO by now */
     node->priv.notifies = 0;

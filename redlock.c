@@ -225,20 +225,15 @@ static int rl_repairs(const struct redlock_client *c, const struct redlock_lock 
            (lock->priv.attempt.missing & ~rl_suspects(c, lock) & bit) != 0;
 }
 
-/* What the reply says about the key on that node. A release has deleted it or not found it, so the
-   node is asked no more, unless a late command may create the key again. Where an extension did not
-   find the key, it is repaired: in the next round if a later extension is under way to the node,
-   and not if a command that creates the key is. R4, R8, R8b, R9 */
+/* What the reply says about the key on that node. Where an extension did not find the key, it is
+   repaired: in the next round if a later extension is under way to the node, and not if a command
+   that creates the key is. R8, R8b, R9 */
 static void rl_learn_of_key(const struct redlock_client *c, struct redlock_lock *lock, unsigned bit,
                             const struct rl_reply *reply)
 {
     rl_clear(&lock->priv.attempt.missing, bit);
-    if (rl_is(reply->command, RL_RELEASES)) {
-        if (reply->vote == RL_YES || (reply->vote == RL_NO && !(rl_suspects(c, lock) & bit)))
-            rl_clear(&lock->priv.attempt.asked, bit);
-        if (reply->vote == RL_NO)
-            rl_clear(&lock->members, bit);
-    } else if (reply->vote == RL_NO && rl_is(reply->command, RL_EXTENDS)) {
+    rl_clear(&lock->priv.attempt.postponed, bit);
+    if (reply->vote == RL_NO && rl_is(reply->command, RL_EXTENDS)) {
         rl_clear(&lock->members, bit); /* its key is gone: this vote may explain a loss */
         rl_set(&lock->refused, bit);
         if (reply->command == RL_EXTEND && !(lock->priv.attempt.creating & bit)) {
@@ -279,6 +274,8 @@ static void rl_count_vote(struct redlock_lock *lock, const struct redlock_node *
         rl_set(&lock->failed, bit);
         if (vote == RL_DENIED)
             rl_set(&lock->priv.round.denied, bit);
+        else if (rl_is(reply->command, RL_RELEASES))
+            rl_set(&lock->priv.attempt.postponed, bit);
     } else if (state == RL_ROLLING_BACK) {
         if (item->kind == RESP_INTEGER)
             rl_note_free(lock, bit);
@@ -317,15 +314,19 @@ static void rl_owed_replied(struct redlock_owed *owed, unsigned bit, const struc
         rl_clear(&owed->unsent, bit);
 }
 
-/* The vote will not come. The command is sent a second time, unless it acquires. R1 */
+/* The vote will not come. The command is sent a second time, unless it acquires. R1. A release
+   whose connection breaks again is as one that failed for a time. R4 */
 static void rl_unanswered(const struct redlock_node *node, struct redlock_lock *lock)
 {
-    unsigned bit = node->priv.bit;
+    unsigned bit = node->priv.bit, state = lock->priv.state;
 
-    if (lock->priv.state != RL_ASKING && node->priv.reconnect && !(lock->priv.round.broken & bit))
+    if (state != RL_ASKING && node->priv.reconnect && !(lock->priv.round.broken & bit)) {
         rl_set(&lock->priv.unsent, bit);
-    else
+    } else {
         rl_set(&lock->failed, bit);
+        if (state == RL_RELEASING || state == RL_ROLLING_BACK)
+            rl_set(&lock->priv.attempt.postponed, bit);
+    }
     if (node->priv.reconnect)
         rl_set(&lock->priv.round.broken, bit);
 }
@@ -905,7 +906,7 @@ static void rl_roll_back(struct redlock_client *c, struct redlock_lock *lock,
 {
     rl_forget(c, lock);
     lock->valid_until_us = 0;
-    lock->members = lock->priv.attempt.missing = 0;
+    lock->members = lock->priv.attempt.missing = lock->priv.attempt.postponed = 0;
     c->priv.waiting = 1;
     lock->priv.unsent = lock->priv.attempt.asked;
     lock->holder_left_ms = 0;
@@ -1090,12 +1091,6 @@ static void rl_hasten_retry(struct redlock_client *c, struct redlock_lock *lock)
     lock->priv.op.notified = 1;
 }
 
-/* Nodes that may have our key, and may be allowed to delete it. */
-static redlock_mask rl_may_delete(const struct redlock_lock *lock)
-{
-    return lock->priv.attempt.asked & (redlock_mask)~lock->priv.round.denied;
-}
-
 /* ---- Releases that are repeated ------------------------------------------------------------- */
 
 /* Whether a node that is owed this release may reply soon: it is ready, or its last connection did
@@ -1131,14 +1126,14 @@ static struct redlock_owed *rl_find_owed(struct redlock_client *c)
 }
 
 /* The operation ends, but some nodes may still have the key: those that could not be sent the
-   release in time (`unsent`), that replied a temporary error (BUSY, LOADING ...), or have not
-   replied; not those that refused the lock. They are sent it again until the key has expired. The
-   client keeps the command, because the lock is the caller's again. It keeps none with a token that
-   the caller chose: such a token may be in use again. R4 */
+   release in time (`unsent`), where it failed for a time (`postponed`), or that have not replied.
+   They are sent it again until the key has expired. The client keeps the command, because the lock
+   is the caller's again. It keeps none with a token that the caller chose: such a token may be in
+   use again. R4 */
 static void rl_owe(struct redlock_client *c, struct redlock_lock *lock)
 {
-    redlock_mask unsent = lock->priv.unsent | (rl_may_delete(lock) & (redlock_mask)~lock->refused);
-    redlock_mask unanswered = lock->priv.unanswered & unsent;
+    redlock_mask unanswered = (redlock_mask)(lock->priv.unanswered & ~lock->refused);
+    redlock_mask unsent = lock->priv.unsent | lock->priv.attempt.postponed | unanswered;
     struct redlock_owed *owed = REDLOCK_OWED_MAX > 0 ? rl_find_owed(c) : NULL;
 
     if (owed == NULL || unsent == 0 || lock->token_is_label)
@@ -1287,7 +1282,7 @@ static void rl_begin_release(struct redlock_client *c, struct redlock_lock *lock
 static enum redlock_status rl_released(const struct redlock_client *c,
                                        const struct redlock_lock *lock)
 {
-    int open = (rl_may_delete(lock) & ~(unsigned)(lock->granted | lock->refused)) != 0 &&
+    int open = (lock->priv.unsent | lock->priv.unanswered | lock->priv.attempt.postponed) != 0 &&
                !rl_past(c, lock->priv.until_us);
     unsigned unasked = c->priv.all & ~(unsigned)lock->priv.attempt.asked;
 
@@ -1305,8 +1300,8 @@ static enum redlock_status rl_released(const struct redlock_client *c,
 static int rl_release(struct redlock_client *c, struct redlock_lock *lock)
 {
     if (rl_past(c, lock->priv.due_us)) {
-        rl_set(&lock->priv.unsent,
-               rl_may_delete(lock) & lock->failed & ~(unsigned)lock->priv.unanswered);
+        rl_set(&lock->priv.unsent, lock->priv.attempt.postponed);
+        lock->priv.attempt.postponed = 0;
         lock->priv.due_us = rl_patient_until(c, lock);
         rl_not_after(&lock->priv.due_us, lock->priv.until_us);
     }

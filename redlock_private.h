@@ -28,8 +28,8 @@ struct redlock_node_private {
     uint8_t reconnect; /* 1: at once, if it is only lost, as servers close idle connections */
     uint8_t spared;    /* 1: a handshake set `reconnect`, and no lock has had a reply since then */
     uint8_t denied;    /* 1: the last error was a denial. A retry alone will not fix it */
-    uint8_t failures;  /* how often it failed since a lock has had a reply; not counted above 255 */
-    uint64_t reconnect_us; /* a moment: from then on it may be connected, if it is DOWN */
+    uint8_t failures;  /* failures since a lock has had a reply, for the next pause */
+    uint64_t reconnect_us; /* a moment: from then on it may be connected, if it is DOWN or IDLE */
     /* A moment: its state changed, a reply came, or the first request was queued. Since then a
        connection or a reply is due. */
     uint64_t changed_us;
@@ -78,17 +78,17 @@ struct redlock_lock_private {
 
     /* What an attempt has done to the nodes, until its lock is released or has failed. */
     struct {
-        redlock_mask
-            asked; /* nodes that may have our key: each is sent a release, until it answers. R4 */
+        redlock_mask asked;    /* nodes that may have our key: each is sent a release. R4 */
         redlock_mask creating; /* nodes where a command that creates the key is unanswered. R8b */
         redlock_mask
             suspect; /* nodes where such a command was unanswered when the connection broke. R8b */
         redlock_mask behind; /* nodes that owe the reply to an extension of an earlier round. R9 */
         redlock_mask
             missing; /* nodes where an extension did not find the key: it is created again. R9 */
-        redlock_mask mute; /* nodes that had no vote, and may have lost the key. R14 */
-        redlock_mask free; /* nodes that report that the key may be free. R7 */
-        uint8_t confirms;  /* rounds to agree on a fencing token, so far */
+        redlock_mask postponed; /* nodes where the release failed for a time: it is repeated. R4 */
+        redlock_mask mute;      /* nodes that had no vote, and may have lost the key. R14 */
+        redlock_mask free;      /* nodes that report that the key may be free. R7 */
+        uint8_t confirms;       /* rounds to agree on a fencing token, so far */
     } attempt;
 
     /* What a round has heard, besides `granted`, `refused` and `failed`. */

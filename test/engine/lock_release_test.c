@@ -489,6 +489,21 @@ static void r11_released_again_after_a_loss(void)
     is_int(release(100), REDLOCK_LOST, "r11: two of three had lost the key");
 }
 
+/* One node was never asked, and another hangs. One has confirmed a release that was cancelled. It alone confirms nothing. */
+static void r11_released_again_without_waiting(void)
+{
+    begin_with_defaults(3);
+    fake_nodes[2].refuses = 1;
+    acquire(0);
+    fake_pass(&client, 20 * MS);
+    fake_nodes[1].hung = 1;
+    redlock_release_start(&client, &lock, 1000);
+    fake_pass(&client, 5 * MS);
+    redlock_cancel(&client, &lock);
+    fake_pass(&client, 0);
+    is_int(release(0), REDLOCK_UNCONFIRMED, "r11: one of three has confirmed the release");
+}
+
 /* The SET to a node is on its way on a connection that has broken when a release finds no key there. It arrives, and the
    lock is released again. */
 static void r11_released_again_after_a_late_set(void)
@@ -703,6 +718,27 @@ static void r04_a_release_that_was_denied_for_a_time(void)
     is_int((int)fake_keys_left(), REPEATS ? 0 : 1, "r04: it is sent the release when it does not");
 }
 
+/* A node refuses the password once while the lock is released, then is busy. */
+static void r04_a_release_that_was_denied_and_postponed(void)
+{
+    begin_with_defaults(3);
+    warm_up();
+    acquire(0);
+    fake_pass(&client, 20 * MS);
+    fake_nodes[1].server.password = "another";
+    fake_break(1);
+    fake_nodes[0].delay_us = fake_nodes[2].delay_us = 400 * MS;
+    redlock_release_start(&client, &lock, 2000);
+    fake_pass(&client, 20 * MS);
+    fake_nodes[1].server.password = NULL;
+    fake_nodes[1].reply = "-BUSY Redis is busy running a script.\r\n";
+    fake_pass(&client, 500 * MS);
+    is_int(lock.status, REDLOCK_OK, "r04: released on two of three");
+    fake_nodes[1].reply = NULL;
+    fake_pass(&client, 4000 * MS);
+    is_int((int)fake_keys_left(), REPEATS ? 0 : 1, "r04: the third is sent the release again");
+}
+
 int main(void)
 {
     r04_release_goes_to_every_asked_node();
@@ -716,6 +752,7 @@ int main(void)
     r04_a_release_is_sent_once();
     r04_a_release_that_broke_twice();
     r04_a_release_that_was_denied_for_a_time();
+    r04_a_release_that_was_denied_and_postponed();
     r04_a_reply_to_a_release_that_was_given_up();
     r11_release_goes_to_all_nodes();
     r11_without_a_wait_no_node_is_late();
@@ -728,6 +765,7 @@ int main(void)
     r11_released_again();
     r11_released_again_after_a_loss();
     r11_released_again_after_a_late_set();
+    r11_released_again_without_waiting();
     r11_released_again_after_a_cancel();
     r11_released_after_the_pause();
     r11_a_cancelled_release_ends();

@@ -19,7 +19,7 @@ tight=$(sed -n 's/^TIGHT = //p' test/test.mk) # the smallest buffers: some rules
 table() {
     cat <<'END'
 R1|redlock.c|s/rl_random\(c, lock->token, sizeof lock->token\) != 0/lock->priv.op.attempts < 2 && $&/|a new token for every attempt
-R1|redlock.c|s/if \(lock->priv.state != RL_ASKING && node->priv.reconnect/if (node->priv.reconnect/|a SET is not sent again
+R1|redlock.c|s/if \(state != RL_ASKING && node->priv.reconnect/if (node->priv.reconnect/|a SET is not sent again
 R1|redlock.c|s/if \(!rl_prolong/lock->priv.started_us = c->priv.now_us; $&/|T1 is read before the first byte is sent
 R2|redlock.c|s/rl_is_quorum\(c, rl_agreed\(lock\)\)/rl_is_quorum(c, lock->priv.unanswered == 0 ? rl_agreed(lock) : 0)/|one node after the other is not enough: the command goes to all nodes at once
 R2|redlock.c|s/rl_ask_the_rest\(c, lock\);(\s+rl_set)/lock->priv.unsent = 0;$1/|nodes that were not asked are sent the lock later
@@ -43,8 +43,8 @@ R6|redlock.c|s/if \(!again \|\| lock->token/if (lock->token/|a denial is no reas
 R11|redlock.c|s/outcome != REDLOCK_UNCONFIRMED && (outcome != REDLOCK_LOST)/$1/|an unconfirmed release can be called again
 R11|redlock.c|s/(outcome != REDLOCK_LOST) && outcome != REDLOCK_CANCELLED\)/$1)/|so can a cancelled one
 R4|redlock.c|s/(rl_hasten_retry\(c, lock\);\s+if \(cancelled)\)/$1 \&\& late)/|a cancel ends the pause before a retry
-R11|redlock.c|s/int open = \(rl_may_delete\(lock\)/int open = ((lock->priv.unsent | lock->priv.unanswered)/|a release that waits repeats what temporary errors refused
-R11|redlock.c|s/if \(rl_past\(c, lock->priv.due_us\)\) (\{\s+rl_set\(&lock->priv.unsent,\s+rl_may_delete)/$1/|not all the time
+R11|redlock.c|s/lock->priv.unanswered \| lock->priv.attempt.postponed\) != 0/lock->priv.unanswered) != 0/|a release that waits repeats what temporary errors refused
+R11|redlock.c|s/if \(rl_past\(c, lock->priv.due_us\)\) (\{\s+rl_set\(&lock->priv.unsent, lock->priv.attempt.postponed)/$1/|not all the time
 R11|redlock.c|s/(due_us = rl_patient_until\(c, lock\);\s+)rl_not_after\(&lock->priv.due_us, lock->priv.until_us\);/$1;/|it ends when the wait is over
 R11|redlock.c|s/(lock->priv.outcome == REDLOCK_UNCONFIRMED) && lock->priv.op.waits/$1/|without a wait no node is late
 R11|redlock.c|s/if \(lock->priv.outcome != REDLOCK_CANCELLED\)(\s+lock->priv.outcome = \(int8_t\)rl_released)/$1/|a cancelled release ends
@@ -76,10 +76,10 @@ R4|redlock.c|s/lock->priv.unsent = lock->priv.attempt.asked;/lock->priv.unsent =
 R4|redlock.c|s/rl_send\(c, lock, lock->priv.unsent & [^,]*,\s+RL_DELETE, RL_NOBODY\)/0/|a release that waits while the buffer is full
 R4|redlock.c|s/rl_roll_back\(c, lock, REDLOCK_CANCELLED\);/rl_finish(c, lock, REDLOCK_CANCELLED);/|the rollback of a cancelled attempt
 R4|node.c|s/do \{\s+nodes &= rl_up\(c\);/nodes &= rl_up(c); do {/|nothing is queued on a connection that broke
-R4|redlock.c|s/lock->priv.unsent \| \(rl_may_delete\(lock\) & \(redlock_mask\)~lock->refused\)/lock->priv.unsent | (lock->priv.unanswered \& (redlock_mask)~lock->refused)/|a temporary error is no answer to a release
-R4|redlock.c|s/if \(reply->vote == RL_YES \|\| \(reply->vote == RL_NO && !\(rl_suspects\(c, lock\) & bit\)\)\)//|nor is a late one
-R8b|redlock.c|s/ && !\(rl_suspects\(c, lock\) & bit\)\)\)(\s+rl_clear\(&lock->priv.attempt.asked)/))$1/|a node where a command may arrive late is asked to release again
-R11|redlock.c|s/(attempt.asked, bit\);\s+if \(reply->vote == RL_NO\)\s+)rl_clear\(&lock->members, bit\);/$1;/|a second release knows that a member had lost the key
+R4|redlock.c|s/lock->priv.attempt.postponed \| unanswered/unanswered/|a temporary error is no answer to a release
+R4|redlock.c|s/else if \(rl_is\(reply->command, RL_RELEASES\)\)/else if (state != RL_ROLLING_BACK \&\& rl_is(reply->command, RL_RELEASES))/|nor is a late one
+R4|redlock.c|s/if \(state == RL_RELEASING \|\| state == RL_ROLLING_BACK\)(\s+rl_set\(&lock->priv.attempt.postponed)/if (0)$1/|a release whose connection breaks twice is repeated
+R4|redlock.c|s/lock->priv.attempt.postponed \| unanswered/lock->priv.attempt.postponed/|nor is no reply
 R4|node.c|s/\} else if \(node->priv.part < main\) \{/$& reply->owner = request->owner;/|the last reply of a pair is the answer
 R4|redlock.c|s/rl_past\(c, owed->until_us\)/0/|releases are owed until the key has expired
 R4|redlock.c|s/ \|\| lock->token_is_label\)/)/|no release is repeated if the token is the caller's
@@ -211,7 +211,7 @@ R10|node.c|s/due_us = node->priv.changed_us \+ \(due_us - node->priv.changed_us\
 R5|node.c|s/node->priv.changed_us \+ \(due_us - node->priv.changed_us\) \/ 64;/0;/|nor is there a reconnect again and again before that
 R5|node.c|s/ && !rl_past\(c, too_late_us\)//|a lock without validity does not shorten the pauses
 R5|client.c|s/events \|= REDLOCK_WRITABLE;//|any event ends a connect
-R10|redlock.c|s/lock->members = (lock->priv.attempt.missing = 0;)/$1/|a lost lock has no members
+R10|redlock.c|s/lock->members = (lock->priv.attempt.missing = lock)/$1/|a lost lock has no members
 R10|redlock.c|s/soon_us = c->priv.now_us \+ RL_MS_US, /soon_us = c->priv.now_us, /|a pause after an extension that failed at once
 R11|redlock.c|s/if \(!rl_is_quorum\(c, lock->members & ~\(unsigned\)lock->refused\)\)/if (0)/|released is distinguished from expired
 R11|redlock.c|s/(lock->priv.attempt.asked & c->priv.all);(\s+rl_enter\(lock, RL_RELEASING)/$1 \& lock->members;$2/|release to all nodes
@@ -271,7 +271,7 @@ R16|redlock.c|s/rl_end_round\(c, lock, RL_LATE\);(\s+rl_set\(&lock->members)/if 
 R8b|redlock.c|s/if \(reply->role == RL_STALE\)/if (0)/|a late reply that does not count makes no confirmed node
 R8|redlock.c|s/(if \(reply->role != RL_VOTER\)\s+)return; \/\* decided/$1rl_set(\&lock->priv.round.broken, bit); else \/* decided/|a node that disconnects after the decision has not failed
 R4|redlock.c|s/if \(REDLOCK_TEXTS && reply->command == RL_PTTL\)/if (0)/|the reply to PTTL is no reply to a release
-R4|redlock.c|s/redlock_mask unsent = lock->priv.unsent \| \(rl_may/redlock_mask unsent = (rl_may/|a release that could not be sent in time is owed to the node
+R4|redlock.c|s/lock->priv.unsent \| lock->priv.attempt.postponed \|/lock->priv.attempt.postponed |/|a release that could not be sent in time is owed to the node
 R5|node.c|s/c->priv.jammed_us \+ rl_jam_us/node->priv.changed_us + rl_jam_us/|the shorter timeout begins when the buffer is full
 R5|node.c|s/rl_not_after\(&due_us, (c->priv.jammed_us [^;]*)\);/due_us = $1;/|and gives no more time than stall_ms
 R5|client.c|s/REDLOCK_READABLE \| REDLOCK_WRITABLE\);(\s+c->priv.now_us)/REDLOCK_READABLE);$1/|after a pause of the program a node may accept bytes at once

@@ -256,6 +256,7 @@ static void any_lock(unsigned state, unsigned list)
     lock.priv.op.spurious = (uint8_t)any_of(0, RL_SPURIOUS_MAX);
     lock.priv.op.renewals = (uint16_t)any_of(0, UINT16_MAX);
     lock.priv.attempt.asked = any_nodes();
+    lock.priv.attempt.postponed = any_nodes();
     lock.priv.attempt.missing = any_nodes();
     lock.priv.attempt.suspect = any_nodes();
     lock.priv.attempt.creating = any_nodes();
@@ -301,7 +302,7 @@ static void check_lock(void)
     //@ check quick: lock.priv.op.quick <= RL_QUICK_MAX;
     //@ check vain: lock.priv.op.spurious <= RL_SPURIOUS_MAX;
     //@ check todo: lock.priv.unsent <= 1 && lock.priv.unanswered <= 1;
-    //@ check attempt: lock.priv.attempt.asked <= 1 && lock.priv.attempt.missing <= 1;
+    //@ check attempt: lock.priv.attempt.asked <= 1 && lock.priv.attempt.missing <= 1 && lock.priv.attempt.postponed <= 1;
     //@ check guards: lock.priv.attempt.suspect <= 1 && lock.priv.attempt.mute <= 1 && lock.priv.attempt.free <= 1;
     //@ check round: lock.priv.round.broken <= 1 && lock.priv.round.denied <= 1 && lock.priv.round.agreed <= 1;
     //@ check votes: lock.granted <= 1 && lock.refused <= 1 && lock.failed <= 1 && lock.members <= 1;
