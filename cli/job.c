@@ -28,6 +28,7 @@
 #endif
 
 /* No more than this is read of the environment of a process. */
+enum { NO_GROUP = -1 }; /* 0 is a group whose leader is outside of this PID namespace */
 enum { ENVIRONMENT_MAX = 131072, KILL_ROUNDS = 100, KILL_PAUSE_MS = 10 };
 
 static struct {
@@ -153,8 +154,8 @@ static unsigned find_job(struct process *list, unsigned count)
     }
 }
 
-/* Sends a signal to the processes of the job that are not in this group, and not the command; 0: to none. Returns how many
-   processes of the job live; -1 if that is not known. */
+/* Sends a signal to the processes of the job that are not in this group (NO_GROUP: to all), and not the command; 0: to none.
+   Returns how many processes of the job live; -1 if that is not known. */
 static int signal_outside(pid_t group, int number)
 {
     struct process *list;
@@ -206,7 +207,7 @@ void job_signal_rest(int number, int by_terminal)
 {
     signal_outside(by_terminal && job_shares_group() ? getpgrp()
                    : leads_group()                   ? job.command
-                                                     : 0,
+                                                     : NO_GROUP,
                    number);
 }
 
@@ -220,7 +221,7 @@ void job_end(int number)
 
 int job_is_empty(void)
 {
-    int lives = signal_outside(0, 0);
+    int lives = signal_outside(NO_GROUP, 0);
 
     if (lives >= 0)
         return lives == 0;
@@ -321,7 +322,7 @@ static int kill_job(void)
 
     do
         killed = job_signal_command(SIGKILL);
-    while (signal_outside(0, SIGKILL) > 0 && ++round < KILL_ROUNDS &&
+    while (signal_outside(NO_GROUP, SIGKILL) > 0 && ++round < KILL_ROUNDS &&
            poll(NULL, 0, KILL_PAUSE_MS) == 0);
     return killed;
 }

@@ -1968,6 +1968,24 @@ static void guard_ends_all(void)
     ask_all("FLUSHALL");
 }
 
+/* Both in a PID namespace, where the leader of the process group is outside: the group is 0 there. */
+static void ends_all_in_a_namespace(void)
+{
+    char command[400];
+    int status;
+
+    snprintf(command, sizeof command,
+             "for how in -pf -Urpf; do unshare $how --mount-proc true || continue; unshare $how "
+             "--mount-proc sh -c '\"%s\" loss_ends_all && \"%s\" guard_ends_all' >%s; exit; done; "
+             "exit 2",
+             self, self, beat_path("out"));
+    status = system(command);
+    if (WEXITSTATUS(status) == 2)
+        skip("creating a PID namespace is not permitted");
+    else
+        is_int(status, 0, "a loss, and the guard, end all in a PID namespace");
+}
+
 /* A killed redlock is the parent of its guard for a moment yet, when the rest of the job has another parent already. */
 static void guard_sees_late(void)
 {
@@ -4406,6 +4424,7 @@ static const struct scenario {
     {"stop_of_a_script", stop_of_a_script},
     {"loss_ends_all", loss_ends_all},
     {"guard_ends_all", guard_ends_all},
+    {"ends_all_in_a_namespace", ends_all_in_a_namespace},
     {"guard_sees_late", guard_sees_late},
     {"orphans", orphans},
     {"everywhere", everywhere},
