@@ -461,7 +461,7 @@ static void rl_read_what_is_due(struct redlock_client *c)
     c->priv.now_us = rl_now(c);
 }
 
-/* What has happened at the nodes since the last tick. */
+/* Takes note of what has happened at the nodes since the last tick. */
 static void rl_look_at_nodes(struct redlock_client *c)
 {
     int late = rl_past(c, c->priv.due_us);

@@ -355,7 +355,8 @@ REDLOCK_PRIVATE void rl_node_send(struct redlock_client *c, struct redlock_node 
 REDLOCK_PRIVATE int rl_node_reply(struct redlock_client *c, struct redlock_node *node,
                                   struct rl_input *in, struct rl_reply *reply);
 
-/* Measurement, end of the handshake. `late`: a time is over, so a node that stalls is disconnected. R5 */
+/* Measures the round trip, and ends the handshake. If `late`, because a time is over, a node that
+   stalls is disconnected. R5 */
 REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node *node, int late);
 
 /* ---- Locks (redlock.c) ---------------------------------------------------------------------- */

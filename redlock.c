@@ -15,9 +15,9 @@
        quorum out of reach: failed. `now` is read after the replies were read.
    R4  Roll back failed attempts, and lost locks. The release goes at once to every node that was
        sent the command; a full buffer only delays it. A release that is unanswered when the
-       operation ends, or was answered with a temporary error, is repeated until the key has
-       expired: the client keeps it, if REDLOCK_OWED_MAX has room for it. A release that only failed
-       nodes are owed gives up its room for a later one.
+       operation ends, was answered with a temporary error, or was cut off by a second broken
+       connection, is repeated until the key has expired: the client keeps it, if REDLOCK_OWED_MAX
+       has room for it. A release that only failed nodes are owed gives up its room for a later one.
    R6  Retry with growing, random pauses. A failed attempt ends when the outcome and its reason are
        known. Contention is retried after a random part of a few round trips, a few times. More
        operations than there is room for wait in line; wait_ms counts there.
@@ -315,7 +315,7 @@ static void rl_owed_replied(struct redlock_owed *owed, unsigned bit, const struc
 }
 
 /* The vote will not come. The command is sent a second time, unless it acquires. R1. A release
-   whose connection breaks again is as one that failed for a time. R4 */
+   whose connection breaks again counts as one that failed for a time. R4 */
 static void rl_unanswered(const struct redlock_node *node, struct redlock_lock *lock)
 {
     unsigned bit = node->priv.bit, state = lock->priv.state;
@@ -1275,7 +1275,7 @@ static void rl_begin_release(struct redlock_client *c, struct redlock_lock *lock
 {
     rl_begin_round(c, lock);
     lock->priv.unsent = lock->priv.attempt.asked & c->priv.all;
-    rl_enter(lock, RL_RELEASING, c->priv.now_us);
+    rl_enter(lock, RL_RELEASING, c->priv.now_us); /* rl_release sets the time of the next look */
 }
 
 /* The outcome of a release; REDLOCK_PENDING while replies in time may still decide it. */

@@ -28,10 +28,10 @@ struct redlock_node_private {
     uint8_t reconnect; /* 1: at once, if it is only lost, as servers close idle connections */
     uint8_t spared;    /* 1: a handshake set `reconnect`, and no lock has had a reply since then */
     uint8_t denied;    /* 1: the last error was a denial. A retry alone will not fix it */
-    uint8_t failures;  /* failures since a lock has had a reply, for the next pause */
+    uint8_t failures;  /* pauses in a row, 255 at most; a reply to a lock ends the row */
     uint64_t reconnect_us; /* a moment: from then on it may be connected, if it is DOWN or IDLE */
-    /* A moment: its state changed, a reply came, or the first request was queued. Since then a
-       connection or a reply is due. */
+    /* A moment, the latest of these: its state changed, a reply came, the first request was queued.
+       A connection or a reply that is due is due since then. */
     uint64_t changed_us;
 
     /* The handshake, and what it told of the server. */

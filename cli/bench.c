@@ -1,5 +1,5 @@
 /* bench.c - redlock bench: measures how long these nodes take to lock, extend and release, and advises a timeout and a TTL.
-   Each client has a lock of its own, which it repeatedly acquires, extends and releases.
+   Each client repeatedly acquires, extends and releases a lock that no other client uses.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */

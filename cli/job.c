@@ -27,8 +27,10 @@
 #include <time.h>
 #endif
 
+/* 0 is a group, too: one whose leader is outside of this PID namespace. */
+enum { NO_GROUP = -1 };
+
 /* No more than this is read of the environment of a process. */
-enum { NO_GROUP = -1 }; /* 0 is a group whose leader is outside of this PID namespace */
 enum { ENVIRONMENT_MAX = 131072, KILL_ROUNDS = 100, KILL_PAUSE_MS = 10 };
 
 static struct {

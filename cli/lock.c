@@ -6,7 +6,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static struct session session;
 static char token[TOKEN_MAX + 2]; /* the user's token; has room for the end of a line */
@@ -137,8 +136,7 @@ static void read_token(const char *verb, int count, char **words)
         die(EXIT_USAGE, "%s: NAME is required", verb);
     if (count > 2 || (count == 2 && strcmp(words[1], "-") != 0))
         die(EXIT_USAGE,
-            "%s: only NAME, and - for a token on standard input; else it is in "
-            "REDLOCK_TOKEN",
+            "%s: only NAME, and - for a token on standard input; else it is in REDLOCK_TOKEN",
             verb);
     if (count == 2) {
         if (fgets(token, sizeof token, stdin) == NULL)

@@ -685,13 +685,19 @@ static void r04_one_place_for_all_nodes(void)
     is_int((int)fake_keys_left(), REPEATS ? 0 : 1, "r04: both are sent the release");
 }
 
-/* The connection to a node breaks twice while the lock is released. The release is sent again when the node is back. */
-static void r04_a_release_that_broke_twice(void)
+/* The lock is held on three nodes, and all replies have come. */
+static void begin_held(void)
 {
     begin_with_defaults(3);
     warm_up();
     acquire(0);
     fake_pass(&client, 20 * MS);
+}
+
+/* The connection to a node breaks twice while the lock is released. The release is sent again when the node is back. */
+static void r04_a_release_that_broke_twice(void)
+{
+    begin_held();
     fake_nodes[1].hung = 1;
     fake_nodes[2].reply = "";
     is_int(release(300), REDLOCK_UNCONFIRMED,
@@ -705,10 +711,7 @@ static void r04_a_release_that_broke_twice(void)
 /* The password of a node was changed while the lock was held, and is changed back before the key expires. */
 static void r04_a_release_that_was_denied_for_a_time(void)
 {
-    begin_with_defaults(3);
-    warm_up();
-    acquire(0);
-    fake_pass(&client, 20 * MS);
+    begin_held();
     fake_nodes[2].server.password = "another";
     fake_break(2);
     fake_pass(&client, 20 * MS);
@@ -721,10 +724,7 @@ static void r04_a_release_that_was_denied_for_a_time(void)
 /* A node refuses the password once while the lock is released, then is busy. */
 static void r04_a_release_that_was_denied_and_postponed(void)
 {
-    begin_with_defaults(3);
-    warm_up();
-    acquire(0);
-    fake_pass(&client, 20 * MS);
+    begin_held();
     fake_nodes[1].server.password = "another";
     fake_break(1);
     fake_nodes[0].delay_us = fake_nodes[2].delay_us = 400 * MS;
