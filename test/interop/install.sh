@@ -6,7 +6,7 @@
 set -eu
 build=${1:?folder for the builds}/interop
 here=$(cd "$(dirname "$0")" && pwd)
-"$here/../deps.sh" interop >&2
+"$here/../../tools/deps.sh" interop >&2
 mkdir -p "$build"
 cp "$here/package.json" "$here/package-lock.json" "$here/client.js" "$build"
 # The mark is written last: an install that was interrupted, or of other versions, is done anew.
