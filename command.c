@@ -110,7 +110,8 @@ enum rl_value {
     RL_COUNTER_LOW,
     RL_USER,
     RL_PASSWORD,
-    RL_DATABASE
+    RL_DATABASE,
+    RL_FORMER
 };
 #define RL_PUT_KEY "\1"
 #define RL_PUT_TOKEN "\2"
@@ -121,6 +122,7 @@ enum rl_value {
 #define RL_PUT_USER "\10"
 #define RL_PUT_PASSWORD "\11"
 #define RL_PUT_DATABASE "\12"
+#define RL_PUT_FORMER "\13"
 static const char rl_words[] = /* clang-format off */
     "6" "3SET" RL_PUT_KEY RL_PUT_TOKEN "2NX" "2PX" RL_PUT_TTL "\0"
     "5" RL_PUT_EVAL "\0"
@@ -164,6 +166,10 @@ static const char rl_words[] = /* clang-format off */
 #endif
     "\0"
     "\0" /* READY */
+#if REDLOCK_NOTIFICATION && REDLOCK_RESTART_GUARD
+    "4" "6CLIENT" "4KILL" "2ID" RL_PUT_FORMER
+#endif
+    "\0"
 #if REDLOCK_TEXTS
     "2" "4PTTL" RL_PUT_KEY
 #endif
@@ -258,6 +264,9 @@ static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsi
         break;
     case RL_COUNTER_LOW:
         number = (uint32_t)lock->fencing_token;
+        break;
+    case RL_FORMER:
+        number = node->priv.former;
         break;
     default: /* RL_DATABASE */
         number = node->database;

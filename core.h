@@ -150,6 +150,7 @@ enum rl_command {
     RL_TRACK,
     RL_INFO,
     RL_READY, /* no command: the handshake is complete */
+    RL_KILL,  /* sometimes sent behind it: closes the connection before this one. R8b */
 
     /* Sent with a command of a lock, see the flags. */
     RL_PTTL,

@@ -9,6 +9,9 @@
        disconnected, and so is one that owes a reply for stall_ms although all that has come was
        read. It is connected again after a growing, random pause, and counts as failed until its
        handshake is answered: a hung server accepts connections.
+   R8b The end of a doubt. A connection broke while a command that creates a key was unanswered. The
+       next connection to the same process closes that one in the server, by CLIENT KILL: so the
+       command has run or never will. Another run_id says the same.
    R12 Handshake first: HELLO 3 with user and password; AUTH, which counts where HELLO is refused,
        whatever the words: such a connection uses RESP2; then SELECT. Nothing else is queued before
        all of it is queued, only releases before all of it is answered, and nothing counts before
@@ -26,6 +29,9 @@
 
 /* Bytes of a run_id that count: each build keeps these. */
 enum { RL_RUN_MAX = 15 };
+
+/* Which value comes next in the reply to HELLO. */
+enum rl_hello { RL_HELLO_NAME, RL_HELLO_ID, RL_HELLO_ROLE };
 
 enum { RL_CONNECT_MS = 100 /* a quorum waits so long for the connections to the rest. R2 */ };
 
@@ -516,7 +522,7 @@ static int rl_is_unidentified(const struct redlock_client *c, const struct redlo
 /* For a new connection. After redlock_adopt its run_id is the first one: it proves no restart. R8b */
 static void rl_forget_server(struct redlock_client *c, struct redlock_node *node)
 {
-    node->priv.run = node->priv.age_s = 0;
+    node->priv.run = node->priv.age_s = node->priv.id = 0;
     if (rl_is_unidentified(c, node)) {
         node->priv.last_run = 0;
         rl_clear(&c->priv.unidentified, node->priv.bit);
@@ -537,7 +543,7 @@ REDLOCK_PRIVATE void rl_connect_if_due(struct redlock_client *c, struct redlock_
     }
     if (node->priv.count > 0)
         return; /* the locks have not taken the replies yet */
-    node->priv.reconnect = node->priv.denied = node->priv.role_next = 0;
+    node->priv.reconnect = node->priv.denied = node->priv.hello_next = 0;
     node->priv.reconnect_us = 0; /* if this connection is only lost, the next one is due at once */
     node->priv.handshake = RL_HELLO;
     node->priv.resp2 = 0; /* it may have HELLO by now */
@@ -580,17 +586,32 @@ static void rl_note_reply(struct redlock_node *node)
    fixes. */
 static enum rl_error rl_hello_replied(struct redlock_node *node, const struct resp_item *item)
 {
-    int is_role = node->priv.role_next;
+    unsigned value = node->priv.hello_next;
 
-    node->priv.role_next = 0;
+    node->priv.hello_next = RL_HELLO_NAME;
+    if (value == RL_HELLO_ID && item->kind == RESP_INTEGER && item->depth == 1 &&
+        item->integer > 0 && item->integer <= UINT32_MAX)
+        node->priv.id = (uint32_t)item->integer;
     if (item->kind != RESP_STRING || item->depth != 1)
         return RL_NO_ERROR;
-    if (is_role && strcmp(item->text, "master") != 0)
+    if (value == RL_HELLO_ROLE && strcmp(item->text, "master") != 0)
         return RL_IS_A_REPLICA;
     if (strcmp(item->text, "sentinel") == 0) /* the "mode": no other value is that */
         return RL_IS_A_SENTINEL;
-    node->priv.role_next = strcmp(item->text, "role") == 0;
+    if (strcmp(item->text, "role") == 0)
+        node->priv.hello_next = RL_HELLO_ROLE;
+    else if (strcmp(item->text, "id") == 0)
+        node->priv.hello_next = RL_HELLO_ID;
     return RL_NO_ERROR;
+}
+
+/* No command of a former connection to this process will run any more, unless it is one of another
+   client. R8b */
+static void rl_end_doubt(struct redlock_client *c, struct redlock_node *node)
+{
+    node->priv.former = 0;
+    if (!rl_is_unidentified(c, node))
+        rl_clear(&c->priv.abandoned, node->priv.bit);
 }
 
 /* Part of the reply to INFO: the run_id, the age. Returns what only another configuration fixes. */
@@ -611,9 +632,11 @@ static enum rl_error rl_info_replied(struct redlock_client *c, struct redlock_no
             node->priv.run = node->priv.last_run = 0; /* it is not the server before any more */
             return RL_IS_THE_SAME_SERVER;
         }
-    if (node->priv.last_run != 0 && node->priv.last_run != node->priv.run &&
-        !rl_is_unidentified(c, node))
-        rl_clear(&c->priv.abandoned, node->priv.bit); /* another process. R8b */
+    if (node->priv.last_run != node->priv.run) { /* another process, or it may be. R8b */
+        node->priv.former = 0;
+        if (node->priv.last_run != 0)
+            rl_end_doubt(c, node);
+    }
     node->priv.last_run = node->priv.run;
     return RL_NO_ERROR;
 }
@@ -672,6 +695,8 @@ static void rl_handshake_refused(struct redlock_client *c, struct redlock_node *
     int fails = rl_handshake_fails(node, command),
         hello = REDLOCK_NOTIFICATION && command <= RL_HELLO_AUTH;
 
+    if (command == RL_KILL)
+        node->priv.former = 0; /* it is not permitted, and not tried again */
     if (!fails && !hello)
         return;
     node->priv.denied =
@@ -702,6 +727,11 @@ static int rl_handshake_replied(struct redlock_client *c, struct redlock_node *n
             node->error[0] = '\0';
             rl_node_broke(c, node, error);
         }
+    } else if (command == RL_KILL) { /* how many it has closed: 0 if there is none any more */
+        if (item->kind != RESP_INTEGER)
+            return 0;
+        if (node->priv.former != 0)
+            rl_end_doubt(c, node);
     } else {
         if (item->kind != RESP_STATUS)
             return 0;
@@ -819,9 +849,12 @@ static enum rl_vote rl_item_came(struct redlock_client *c, struct redlock_node *
     return vote;
 }
 
-/* The connection of such a command has broken. This run has the command; 0: unknown. */
+/* The connection of such a command has broken. This process and connection have the command; 0:
+   unknown, or other connections have one, too. */
 static void rl_note_abandoned(struct redlock_client *c, struct redlock_node *node)
 {
+    if (node->priv.former != node->priv.id)
+        node->priv.former = c->priv.abandoned & node->priv.bit ? 0 : node->priv.id;
     rl_set(&c->priv.abandoned, node->priv.bit);
     node->priv.last_run = node->priv.run;
 }
@@ -928,6 +961,17 @@ REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
     return due_us;
 }
 
+/* Asks the server to close the former connection, if it is the same process. Returns whether the
+   reply is to be waited for. R8b */
+static int rl_kills_former(struct redlock_client *c, struct redlock_node *node)
+{
+    if (!REDLOCK_NOTIFICATION || !REDLOCK_RESTART_GUARD || node->priv.former == 0 ||
+        node->priv.run == 0)
+        return 0;
+    (void)rl_send(c, NULL, node->priv.bit, RL_KILL, RL_NOBODY); /* no room: the next tick does */
+    return 1;
+}
+
 /* The handshake is answered: from now on replies of the node count as votes. */
 static void rl_make_ready(struct redlock_client *c, struct redlock_node *node)
 {
@@ -979,6 +1023,6 @@ REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node 
         node->priv.changed_us = c->priv.now_us;
     node->priv.replied = node->priv.sampled = 0;
     if (node->state == REDLOCK_NODE_HANDSHAKE && node->priv.handshake == RL_READY &&
-        node->priv.count == 0)
+        node->priv.count == 0 && !rl_kills_former(c, node))
         rl_make_ready(c, node);
 }

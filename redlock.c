@@ -578,13 +578,13 @@ REDLOCK_PRIVATE void rl_connect(struct redlock_client *c, unsigned nodes, uint64
 }
 
 /* Whether our token on a node may be younger than this round: a command that creates the key is
-   unanswered there, as on no member. Then the token proves nothing of the time before, but does in
-   a later round. R9 */
-static int rl_may_be_young(const struct redlock_client *c, const struct redlock_lock *lock,
-                           unsigned bit)
+   unanswered there, as on no member, or was in doubt when the round began, even if it is known
+   meanwhile that it will not run any more. Then the token proves nothing of the time before, but
+   does in a later round. R9 */
+static int rl_may_be_young(const struct redlock_lock *lock, unsigned bit)
 {
     return (bit & ~(unsigned)lock->members &
-            (lock->priv.attempt.creating | rl_suspects(c, lock))) != 0;
+            (lock->priv.attempt.creating | lock->priv.attempt.suspect)) != 0;
 }
 
 static void rl_quarantine(struct redlock_node *node)
@@ -606,7 +606,7 @@ static struct rl_order rl_order_for(const struct redlock_client *c, struct redlo
         rl_quarantine(node);
     if (mute || rl_is_held(lock))
         order.role = rl_is(command, RL_CREATES) ? RL_STALE : RL_NOBODY;
-    else if (command == RL_EXTEND && rl_may_be_young(c, lock, bit))
+    else if (command == RL_EXTEND && rl_may_be_young(lock, bit))
         order.role = RL_YOUNG;
     return order;
 }

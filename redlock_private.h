@@ -35,16 +35,20 @@ struct redlock_node_private {
     uint64_t changed_us;
 
     /* The handshake, and what it told of the server. */
-    uint8_t handshake; /* enum rl_command: the part that is queued next; RL_READY: all is queued */
-    uint8_t role_next; /* 1: the next item of the reply to HELLO is the server's role */
-    uint8_t resp2;     /* 1: HELLO was refused on this connection. R12 */
-    uint8_t notifies;  /* 1: it tracks keys for this connection. R7 */
+    uint8_t handshake;  /* enum rl_command: the part that is queued next; RL_READY: all is queued */
+    uint8_t hello_next; /* enum rl_hello: what the next item of the reply to HELLO is */
+    uint8_t resp2;      /* 1: HELLO was refused on this connection. R12 */
+    uint8_t notifies;   /* 1: it tracks keys for this connection. R7 */
     uint8_t native;    /* enum rl_command: which compare-and-delete command is tried or used. R11 */
     uint8_t native_is; /* enum rl_native: whether that works */
     uint32_t run;      /* the server's run_id, hashed; 0: not known. R13 */
     uint32_t last_run; /* `run`, or that of the connection before; 0: not known. R8b, R13 */
     uint32_t age_s;    /* how long that process has run */
     uint64_t votes_us; /* a moment: from then on it votes. R14 */
+    uint32_t id;       /* the server's number of this connection; 0: not known */
+    /* The number of the connection that is in doubt, see `abandoned` of the client; 0: not known,
+       of another process, or there are several. R8b */
+    uint32_t former;
 
     /* Requests: commands whose replies are due. */
     uint8_t first;  /* the oldest in `requests`, a ring */

@@ -37,25 +37,28 @@ struct mini_server {
     unsigned more_room;
     int database; /* where keys are looked up: that of the last command */
     const char *password;
-    const char *hello;   /* the reply to HELLO; NULL: that of Redis 7.0 */
-    const char *auth;    /* the reply to AUTH; NULL: that of Redis 7.0 */
-    unsigned run;        /* the process, as INFO reports it */
-    int age_s;           /* the uptime in INFO; may be negative */
-    int old;             /* without HELLO */
-    int no_info;         /* INFO is not permitted */
-    int loading;         /* has just started: INFO is refused */
-    int no_pushes;       /* CLIENT TRACKING is not permitted */
-    const char *caching; /* the reply to CLIENT CACHING; NULL: that of Redis 7.0 */
-    int no_pttl;         /* PTTL is not permitted */
-    int native;          /* release commands: 1 DELIFEQ, 2 DELEX, 4 EVALSHA, or their sum */
-    int no_native;       /* they are not permitted */
-    const char *script;  /* the sha1sum of the script that has deleted keys here; NULL: none has */
+    const char *hello;        /* the reply to HELLO; NULL: that of Redis 7.0 */
+    const char *auth;         /* the reply to AUTH; NULL: that of Redis 7.0 */
+    unsigned run;             /* the process, as INFO reports it */
+    int age_s;                /* the uptime in INFO; may be negative */
+    int old;                  /* without HELLO */
+    int no_info;              /* INFO is not permitted */
+    int loading;              /* has just started: INFO is refused */
+    int no_pushes;            /* CLIENT TRACKING is not permitted */
+    const char *caching;      /* the reply to CLIENT CACHING; NULL: that of Redis 7.0 */
+    int no_pttl;              /* PTTL is not permitted */
+    int native;               /* release commands: 1 DELIFEQ, 2 DELEX, 4 EVALSHA, or their sum */
+    int no_native;            /* they are not permitted */
+    int no_kill;              /* CLIENT KILL is not permitted */
+    unsigned last_id, ids_of; /* the number of the last connection, and of which process */
+    const char *script; /* the sha1sum of the script that has deleted keys here; NULL: none has */
     struct mini_key keys[MINI_KEYS];
 };
 
 /* The state of a connection in the server. */
 struct mini_session {
     int resp3, known, database, tracking;
+    unsigned id;                            /* the server's number of it, by HELLO; 0: none yet */
     int greeted;                            /* a handshake has come, right or wrong */
     int caching;                            /* keys that the next command reads are tracked */
     struct mini_name tracked[MINI_TRACKED]; /* notified once when they change */
@@ -63,13 +66,15 @@ struct mini_session {
 
 struct mini_command {
     /* 'S'et, 'M'ulti-key, 'F'encing, 'R' confirm a fencing token, 'E'xtend, 'D'elete by script, 'N'ative
-       delete, 'P'ttl; 'H'ello, 'A'uth, se'L'ect, 'T'racking, 'C'aching, 'I'nfo */
+       delete, 'P'ttl; 'H'ello, 'A'uth, se'L'ect, 'T'racking, 'C'aching, 'I'nfo,
+       'K'ill */
     char kind;
     uint8_t repairs;        /* an extension that may create the key */
     uint8_t never_shortens; /* an extension that never shortens a key */
     uint8_t bounded;        /* refuses a counter that is too large before storing it */
     uint8_t loops;          /* a script for any number of keys */
     uint16_t changed;       /* bit i: it changed keys[i] */
+    unsigned kills;         /* the number of the connection that the caller must close; 0: none */
     uint32_t ttl_ms;
     unsigned key_count, argument_count, count;
     const struct mini_word *keys, *arguments; /* the first argument is the token, except for PTTL */

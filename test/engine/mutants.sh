@@ -61,7 +61,7 @@ R11|client.c|s/rl_detach\(client, lock\);\s+lock->priv.attempt.asked = 0;/rl_det
 R10|redlock.c|s/(rl_move\(c, lock, RL_NOWHERE\);\s+)rl_be_idle\(lock\);/$1lock->valid_until_us = 0;/|an abandoned lock is not extended
 R4|client.c|s/ \|\| lock->status != REDLOCK_PENDING\)/)/|a cancel of what is not in progress has no effect
 R11|client.c|s/ \|\| lock->status == REDLOCK_PENDING\)/)/|nothing that is in progress is abandoned
-R8b|node.c|s/node->priv.last_run != 0 && node->priv.last_run != node->priv.run/node->priv.last_run != node->priv.run/|a first run_id proves nothing
+R8b|node.c|s/if \(node->priv.last_run != 0\)(\s+rl_end_doubt)/if (1)$1/|a first run_id proves nothing
 R8b|node.c|s/(rl_set\(&c->priv.abandoned, [^;]*;)\s+node->priv.last_run = node->priv.run;/$1/|nor one that was not told when the SET was sent
 R14|node.c|s/rl_forget_server\(c, node\);/;/|what the process before has told is not known of the present one
 R3|redlock.c|s/if \(rl_past\(c, until_us\)\)\s+return 0;//|validity above 0
@@ -147,7 +147,7 @@ R9|redlock.c|s/return !REDLOCK_MINIMAL && !rl_past\(c, lock->valid_until_us\) &&
 R9|redlock.c|s/\(lock->priv.attempt.missing & (~rl_suspects\(c, lock\)) & bit\)/($1 \& bit)/|no repair on a node that has not reported the key gone
 R9|redlock.c|s/if \(!\(lock->priv.unanswered & bit\) && rl_repairs\(c, lock, bit\)\)(\s+rl_set\(&lock->priv.unsent, bit\);)/if (0)$1/|the repair is in the same round
 R9|redlock.c|s/order.role = RL_YOUNG;/;/|a key that is younger than the round proves nothing about the time before
-R9|redlock.c|s/\(lock->priv.attempt.creating \| rl_suspects\(c, lock\)\)/lock->priv.attempt.creating/|a key that a command of a former connection may have created proves nothing
+R9|redlock.c|s/\(lock->priv.attempt.creating \| lock->priv.attempt.suspect\)/lock->priv.attempt.creating/|a key that a command of a former connection may have created proves nothing
 R9|redlock.c|s/rl_set\(&lock->priv.attempt.creating, sent\);//|so does one that a command of this connection may have created
 R9|redlock.c|s/rl_clear\(&lock->priv.unsent, bit\);( \/\* its key is younger)/;$1/|a key that was created before the round asked proves nothing
 R8b|redlock.c|s/\(reply->vote == RL_YES \|\| reply->vote == RL_REPAIRED\) &&/reply->vote == RL_YES \&\&/|the token on the node proves that the repair has run, but not when
@@ -157,7 +157,14 @@ R8b|redlock.c|s/rl_set\(&lock->priv.attempt.suspect, bit\);/;/|an unanswered com
 R9|node.c|s/role = RL_STALE;/;/|a late reply to a repair makes no member
 R8b|node.c|s/if \(rl_is\(command, RL_CREATES\)\)(\s+new_owner = r)/if (rl_is(command, RL_ACQUIRES))$1/|an unanswered command of an earlier round counts as unanswered
 R8b|redlock.c|s/rl_clear\(&lock->priv.attempt.suspect, bit\);//|the token on the node proves that the unanswered command has run
-R8b|node.c|s/rl_clear\(&c->priv.abandoned, node->priv.bit\); \/\* another/; \/* another/|another server process never runs an unanswered command
+R8b|node.c|s/if \(node->priv.last_run != 0\)(\s+rl_end_doubt)/if (0)$1/|another server process never runs an unanswered command
+R9|redlock.c|s/rl_may_be_young\(lock, bit\)\)/rl_may_be_young(lock, bit \& (lock->priv.attempt.creating | rl_suspects(c, lock))))/|a doubt that ended in this round makes a young key
+R8b|node.c|s/if \(node->priv.former != 0\)(\s+rl_end_doubt)/if (0)$1/|nor does a connection that the server has closed
+R8b|node.c|s/node->priv.former = 0;(\s+if \(node->priv.last_run != 0)/$1/|in another process nothing is closed
+R8b|node.c|s/ \|\|\s+node->priv.run == 0\)/)/|nor where the process is not known
+R8b|node.c|s/c->priv.abandoned & node->priv.bit \? 0 : node->priv.id;/node->priv.id;/|nor if there are several former connections
+R8b|node.c|s/if \(command == RL_KILL\)\s+node->priv.former = 0;/;/|closing is tried once if it is denied
+R8b|node.c|s/if \(!rl_is_unidentified\(c, node\)\)(\s+rl_clear\(&c->priv.abandoned)/if (1)$1/|closing our own connection ends no doubt about those of another process
 R8b|redlock.c|s/role = rl_is\(command, RL_CREATES\) \? RL_STALE : RL_NOBODY;/role = RL_NOBODY;/|a vote that does not count is tracked as unanswered
 R8b|client.c|s/lock->priv.attempt.suspect = client->priv.all & \(redlock_mask\)~lock->members;//|a command that the previous process of the lock sent may still run
 R12|node.c|s/node->priv.handshake == RL_READY &&\s+node->priv.count == 0/1/|nothing counts before the handshake is answered
@@ -174,7 +181,7 @@ R12|node.c|s/node->priv.notifies = \(uint8_t\)!rl_is_resp2\(node\)/node->priv.no
 R12|node.c|s/node->priv.denied = 0;\s+node->error\[0\] = '\\0'; \/\* of HELLO/; \/*/|a refused HELLO is no error of a node that works
 R12|node.c|s/moved < 0 && silent/0/|a connection that is closed in the handshake is not just lost
 R12|command.c|s/if \(!REDLOCK_NOTIFICATION \|\| node->priv.count == 0 \|\| command != rl_auth\(node\)\)/if (1)/|the error has what HELLO and AUTH replied
-R12|node.c|s/is_role &&/0 \&\& $&/|a replica is no node
+R12|node.c|s/value == RL_HELLO_ROLE &&/0 \&\& $&/|a replica is no node
 R12|node.c|s/strcmp\(item->text, "sentinel"\) == 0/0/|a sentinel is no node
 R12|redlock.c|s/if \(node->priv.denied\)/if (0)/|a node that denies is distinguished from one that does not answer
 R12|node.c|s/\(REDLOCK_RESTART_GUARD && command == RL_INFO && rl_is_not_ready\(item\)\)/0/|a server that cannot tell its run_id yet is asked again

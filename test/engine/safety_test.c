@@ -189,6 +189,7 @@ static void r08_a_late_set_is_no_proof(unsigned kind)
     begin_with_defaults(3);
     if (!make_kind(kind))
         return;
+    fake_nodes[2].server.no_kill = 1;
     warm_up();
     fake_hold(2);
     is_int(acquire(0), REDLOCK_OK, "r08: %s: held on two of three, the SET to the third is delayed",
@@ -249,6 +250,7 @@ static void r09_every_unanswered_repair_is_remembered(void)
     begin_with_defaults(3);
     for (i = 0; i < 2; i++)
         fake_nodes[i].delay_us = 3 * MS;
+    fake_nodes[2].server.no_kill = 1;
     warm_up();
     is_int(acquire(0), REDLOCK_OK, "r09: held");
     fake_pass(&client, 20 * MS);
@@ -272,6 +274,7 @@ static void r09_the_later_of_two_unanswered_repairs(void)
 {
     begin_with_defaults(3);
     fake_nodes[0].delay_us = fake_nodes[1].delay_us = 3 * MS;
+    fake_nodes[2].server.no_kill = 1;
     warm_up();
     is_int(acquire(0), REDLOCK_OK, "r09: held");
     fake_pass(&client, 20 * MS);
@@ -1888,6 +1891,7 @@ static void r08b_no_repair_after_an_unanswered_one(void)
     settings.stall_ms = 600000;
     begin(3);
     fake_nodes[0].delay_us = fake_nodes[1].delay_us = 3 * MS;
+    fake_nodes[2].server.no_kill = 1;
     warm_up();
     is_int(acquire(0), REDLOCK_OK, "r08b: held");
     fake_pass(&client, 20 * MS);
@@ -1935,6 +1939,7 @@ static void no_repair_behind_a_set_of_an_unknown_run(const char *when)
     is_int(extend(), REDLOCK_OK, "r08b: extended again");
     fake_pass(&client, 20 * MS);
     ok(fake_count(2, 'E') > 0, "r08b: the third has no key, and tells its run_id %s", when);
+    is_int((int)fake_count(2, 'K'), 0, "r08b: nothing is killed in it");
     is_int((int)repairs_sent(), 0, "r08b: that proves nothing, so it is not repaired");
 }
 
@@ -1960,16 +1965,139 @@ static void r08b_a_run_id_that_was_denied_for_a_while(void)
     no_repair_behind_a_set_of_an_unknown_run("again");
 }
 
+/* Whether the client can close a former connection: it needs the number of the connection, which HELLO tells, and the
+   run_id. */
+#define KILLS (REDLOCK_NOTIFICATION && REDLOCK_RESTART_GUARD)
+
+/* Held on two nodes: the SET to node 2 is held back, and its connection breaks. */
+static void leave_node_2_in_doubt(void)
+{
+    begin_with_defaults(3);
+    warm_up();
+    fake_hold(2);
+    is_int(acquire(0), REDLOCK_OK, "r08b: held on two nodes, a SET is delayed");
+    fake_break(2);
+}
+
+static void extend_three_times(void)
+{
+    int i;
+
+    for (i = 0; i < 3; i++) {
+        fake_pass(&client, 200 * MS);
+        is_int(extend(), REDLOCK_OK, "r08b: extended");
+    }
+    fake_pass(&client, 200 * MS);
+}
+
+/* The server closes the former connection, so the SET that is held back will not run: the key may be repaired. */
+static void r08b_a_former_connection_is_killed(void)
+{
+    leave_node_2_in_doubt();
+    extend_three_times();
+    is_int((int)fake_count(2, 'K'), KILLS, "r08b: the next connection kills the former one");
+    is_int(fake_find(2, "k", 1) != NULL, KILLS, "r08b: the third has the key");
+    is_int(lock.members, KILLS ? 7 : 3, "r08b: and is a member");
+    is_int((int)fake_arrive(2), !KILLS, "r08b: the SET does not run any more");
+}
+
+/* The reply is due in 20 ms. */
+static void begin_to_kill(void)
+{
+    unsigned i;
+
+    fake_nodes[2].delay_us = 20 * MS;
+    is_int(extend(), REDLOCK_OK, "r08b: extended");
+    for (i = 0; i < 100 && fake_count(2, 'K') == 0; i++)
+        fake_pass(&client, MS);
+    is_int((int)fake_count(2, 'K'), KILLS, "r08b: the former connection is killed");
+}
+
+/* The reply is lost with its connection. The next one asks again. */
+static void r08b_a_kill_without_a_reply_is_repeated(void)
+{
+    leave_node_2_in_doubt();
+    begin_to_kill();
+    fake_break(2);
+    fake_nodes[2].delay_us = 0;
+    fake_pass(&client, 2000 * MS);
+    extend_three_times();
+    is_int((int)fake_count(2, 'K'), KILLS ? 2 : 0, "r08b: the former connection is killed again");
+    is_int(fake_find(2, "k", 1) != NULL, KILLS, "r08b: the third has the key");
+}
+
+/* In another process the same number may be that of another client. */
+static void r08b_nothing_is_killed_in_another_process(void)
+{
+    leave_node_2_in_doubt();
+    fake_restart(2);
+    extend_three_times();
+    is_int(nodes[2].state, REDLOCK_NODE_READY, "r08b: the new process is connected");
+    is_int((int)fake_count(2, 'K'), 0, "r08b: and nothing is killed in it");
+}
+
+/* The process is known for that of the SET only when it tells its run_id. */
+static void r08b_nothing_is_killed_in_an_unknown_process(void)
+{
+    leave_node_2_in_doubt();
+    fake_nodes[2].server.no_info = 1;
+    extend_three_times();
+    is_int(nodes[2].state, REDLOCK_NODE_READY, "r08b: a process is connected that denies INFO");
+    is_int((int)fake_count(2, 'K'), 0, "r08b: nothing is killed in it");
+    is_int((int)repairs_sent(), 0, "r08b: the third is not repaired");
+}
+
+/* Two connections have such a command each. To close the later one ends no doubt. */
+static void r08b_one_of_two_former_connections(void)
+{
+    struct redlock_lock second;
+
+    leave_node_2_in_doubt();
+    fake_nodes[2].server.no_kill = 1;
+    extend_three_times();
+    is_int((int)fake_count(2, 'K'), KILLS, "r08b: CLIENT KILL is tried once, and denied");
+    is_int(nodes[2].state, REDLOCK_NODE_READY, "r08b: the third is connected all the same");
+    redlock_lock_init(&second, "other", 5, 10000);
+    fake_hold(2);
+    is_int(redlock_acquire(&client, &second, 0), REDLOCK_OK, "r08b: another lock");
+    fake_break(2);
+    fake_nodes[2].server.no_kill = 0;
+    extend_three_times();
+    is_int((int)fake_count(2, 'K'), KILLS, "r08b: none of two is killed");
+    is_int((int)repairs_sent(), 0, "r08b: the third is not repaired");
+    is_int((int)fake_arrive(2), 1, "r08b: the SET arrives");
+}
+
+/* Another process may have sent something on a connection of its own. */
+static void r08b_a_kill_under_way_at_the_hand_off(void)
+{
+    struct redlock_lock second;
+    int i;
+
+    leave_node_2_in_doubt();
+    begin_to_kill();
+    hand_off(&second, 9000);
+    for (i = 0; i < 3; i++) {
+        fake_pass(&client, 200 * MS);
+        is_int(redlock_extend(&client, &second), REDLOCK_OK, "r08b: extended");
+    }
+    fake_pass(&client, 200 * MS);
+    is_int((int)repairs_sent(), 0, "r08b: the third is not repaired");
+}
+
 /* Our token on the node proves that the SET has run. When the node loses the key later, the key may be repaired. */
 static void r08b_repair_after_proof(void)
 {
     begin_with_defaults(3);
+    fake_nodes[2].server.no_kill = 1;
     warm_up();
     fake_nodes[2].drops_set_reply = 1;
     is_int(acquire(0), REDLOCK_OK, "r08b: held, a SET has run without a reply");
     fake_break(2);
     fake_pass(&client, 10 * MS);
     fake_nodes[2].drops_set_reply = 0;
+    is_int(extend(), REDLOCK_OK, "r08b: extended, the third is connected");
+    fake_pass(&client, 10 * MS);
     is_int(extend(), REDLOCK_OK, "r08b: extended");
     fake_pass(&client, 10 * MS);
     is_int(lock.members, 3, "r09: the SET may have run after the round began");
@@ -2574,6 +2702,7 @@ static void r16_replies_to_earlier_rounds(int late)
 static void r08_an_extension_behind_a_late_set(void)
 {
     begin_with_defaults(3);
+    fake_nodes[2].server.no_kill = 1;
     warm_up();
     fake_nodes[2].hung = 1;
     is_int(acquire(0), REDLOCK_OK, "r08: held on two of three");
@@ -3514,6 +3643,7 @@ static void r08b_closed_between_two_calls(void)
     int i;
 
     begin_with_defaults(3);
+    fake_nodes[2].server.no_kill = 1;
     warm_up();
     gap(1000 * MS);
     fake_break(2);
@@ -3740,6 +3870,12 @@ int main(void)
             r08b_a_run_id_under_way_at_the_hand_off();
         }
         r08b_repair_after_proof();
+        r08b_a_former_connection_is_killed();
+        r08b_a_kill_without_a_reply_is_repeated();
+        r08b_nothing_is_killed_in_another_process();
+        r08b_nothing_is_killed_in_an_unknown_process();
+        r08b_one_of_two_former_connections();
+        r08b_a_kill_under_way_at_the_hand_off();
         if (REDLOCK_RESTART_GUARD) {
             r08b_a_run_id_that_was_not_known();
             r08b_a_run_id_that_was_denied_for_a_while();

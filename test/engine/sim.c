@@ -499,12 +499,22 @@ static void set_served(struct link *link, int served)
     }
 }
 
+/* Whether the client may close this connection in the server by another one, and so end a doubt. R8b */
+static int can_be_killed(const struct link *link)
+{
+    const struct mini_server *mini = &machines[link->server].mini;
+
+    return REDLOCK_NOTIFICATION && REDLOCK_RESTART_GUARD && link->session.id > 0 &&
+           !mini->no_info && !mini->no_kill;
+}
+
 /* The connection ends. A command that creates the key may still run if it was sent, and is not answered. R8b */
 static void leave_in_doubt(const struct link *link)
 {
     struct client *c = &clients[link->client];
 
-    if (link->open && link->creates && (c->locks[0].priv.attempt.creating >> link->node & 1))
+    if (link->open && !can_be_killed(link) && link->creates &&
+        (c->locks[0].priv.attempt.creating >> link->node & 1))
         c->doubtful |= 1U << link->server;
 }
 
@@ -721,6 +731,23 @@ static void falls_after_its_run_id(struct link *link)
          link->client, (double)link->stuck_until_us / 1000);
 }
 
+/* Closes the connection with this number, as a client has asked. R8b */
+static void kill_link(const struct link *killer, unsigned number)
+{
+    struct machine *m = &machines[killer->server];
+    unsigned i;
+
+    for (i = 0; i < m->served_count; i++)
+        if (m->served[i]->session.id == number) {
+            struct link *link = m->served[i];
+            if (link->client != killer->client || link->open)
+                violated("a connection in use, or of another client, is closed");
+            set_served(link, 0);
+            flow_clear(&link->to);
+            return;
+        }
+}
+
 static void run_command(struct link *link, struct mini_command *command)
 {
     static const char *const bad_reply[] = {"+QUEUED\r\n", "-ERR no\r\n",  "$3\r\nabc\r\n",
@@ -767,6 +794,8 @@ static void run_command(struct link *link, struct mini_command *command)
         note("client %d server %d: mute until %.3f ms", link->client, link->server,
              (double)link->mute_until_us / 1000);
     }
+    if (command->kills > 0)
+        kill_link(link, command->kills);
     send_reply(link, reply, size, now_us);
     if (link->server == falling && command->kind == 'I')
         falls_after_its_run_id(link);
@@ -3340,6 +3369,7 @@ static void set_up(void)
         m->mini.old = has(OLD) && roll(3) == 0;
         m->mini.no_pushes = has(OLD) && roll(3) == 0;
         m->mini.no_info = has(OLD) && roll(3) == 0;
+        m->mini.no_kill = has(OLD) && roll(3) == 0;
         m->mini.native = (int)roll(8);
         m->mini.password = secret[i];
         m->started_us = server_us(m) - 1000 * SECOND;

@@ -69,6 +69,7 @@ holds|redlock|-DC=2 -DT=2 -DEXT -DHEAL -DLATE=0|R9: both clients extend and repa
 holds|redlock|-DC=2 -DT=3 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DADOPT|R8b: another process adopts the lock, longer ttl
 holds|redlock|-DC=2 -DT=3 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DK=1 -DKEEP|R8b: a restart that keeps the keys
 holds|redlock|-DC=2 -DT=3 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DKILL|R8b: a former connection that the server has closed
+holds|redlock|-DC=2 -DT=2 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DVANISH=1 -DFRESH -DKILL|R8b, R9: the same, and a key vanishes
 holds|redlock|-DC=2 -DT=3 -DEXT -DLATEXT -DEXTC=1|R2, R8: extensions, also after the validity has ended
 holds|redlock|-DC=2 -DT=3 -DEXT -DTTL2=2 -DEXTC=1|R8: extensions by two ttls
 holds|redlock|-DC=2 -DT=3 -DEXT -DTTL2=2 -DLATEXT -DEXTC=1|R8: extensions by two ttls, also late ones

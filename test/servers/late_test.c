@@ -2,7 +2,8 @@
    (made by partition.sh). The packets of one connection are dropped. The client closes the connection, but the kernel
    still retransmits the bytes that were written to it. So an old extension runs after a longer one has succeeded on a
    new connection. The old extension must not shorten the key: otherwise another client could acquire the lock during
-   the validity of the first.
+   the validity of the first. A SET that is late like that creates a key, unless the next connection closes the former
+   one in the server (R8b).
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -28,15 +29,22 @@ static int own_port(const struct redlock_node *node)
     return ntohs(address.sin_port);
 }
 
-/* How many scripts a server has run. */
-static long scripts_run(struct server *server)
+/* How often a server has run a command. */
+static long calls_of(struct server *server, const char *command)
 {
     static char reply[20000];
+    char name[40];
     const char *at;
 
+    snprintf(name, sizeof name, "cmdstat_%s:calls=", command);
     server_ask(server, reply, sizeof reply, "INFO", "commandstats", NULL);
-    at = strstr(reply, "cmdstat_eval:calls=");
-    return at == NULL ? 0 : strtol(at + 19, NULL, 10);
+    at = strstr(reply, name);
+    return at == NULL ? 0 : strtol(at + strlen(name), NULL, 10);
+}
+
+static long scripts_run(struct server *server)
+{
+    return calls_of(server, "eval");
 }
 
 static long left_ms(struct server *server)
@@ -92,12 +100,66 @@ static int one_attempt(struct side *a, struct side *b)
     return 1;
 }
 
+/* The SET to node 1 is sent on a connection whose packets are dropped. The client gives the connection up and makes
+   another one, which may close the former one in the server, or may not. Returns in how many milliseconds the SET has
+   run after the packets flow again; -1: not in `patience_ms`. */
+static long late_set(struct side *a, int may_kill, long patience_ms)
+{
+    char reply[100];
+    long sets, began, until = now_ms() + PATIENCE_MS;
+    int port;
+
+    server_ask(&servers[1], reply, sizeof reply, "ACL", "SETUSER", "default",
+               may_kill ? "+client|kill" : "-client|kill", NULL);
+    ok(strstr(reply, "OK") != NULL, "CLIENT KILL is %s", may_kill ? "permitted" : "not permitted");
+    snprintf(key, sizeof key, "set%d", may_kill);
+    begin(a, servers, NODES, 0, key, 10 * LONG_MS);
+    if (redlock_acquire(&a->client, &a->lock, PATIENCE_MS) != REDLOCK_OK)
+        return -1;
+    redlock_release(&a->client, &a->lock, PATIENCE_MS);
+    settle(&a->client);
+    sets = calls_of(&servers[1], "set");
+    port = own_port(&a->nodes[1]);
+    filter("input", "sport", port, "drop");
+    is_int((int)redlock_acquire(&a->client, &a->lock, 1000), REDLOCK_OK, "held by two of three");
+    while ((own_port(&a->nodes[1]) == port || a->nodes[1].state != REDLOCK_NODE_READY ||
+            (may_kill && a->lock.members != 7)) &&
+           now_ms() < until) {
+        serve(&a->client, 100);
+        extend(a);
+    }
+    is_int(a->lock.members, may_kill ? 7 : 5, "the third, on a new connection, is %s",
+           may_kill ? "repaired" : "not repaired");
+    sets += may_kill; /* the repair */
+    is_int((int)(calls_of(&servers[1], "set") - sets), 0, "the SET has not run there");
+    reconnect_network();
+    began = now_ms();
+    while (calls_of(&servers[1], "set") == sets && now_ms() < began + patience_ms)
+        sleep_ms(20);
+    return calls_of(&servers[1], "set") > sets ? now_ms() - began : -1;
+}
+
+static void late_sets(struct side *a)
+{
+    long took_ms = late_set(a, 0, PATIENCE_MS), killed_ms;
+
+    ok(took_ms >= 0, "the SET has run later, after %ld ms", took_ms);
+    is_int((int)redlock_release(&a->client, &a->lock, PATIENCE_MS), REDLOCK_OK, "released");
+    redlock_deinit(&a->client);
+    killed_ms = late_set(a, 1, 2 * took_ms + 2000);
+    is_int((int)killed_ms, -1, "on a connection that the server has closed the SET does not run");
+    is_int((int)redlock_release(&a->client, &a->lock, PATIENCE_MS), REDLOCK_OK, "released");
+    is_int((int)left_ms(&servers[1]), -2, "no key is left");
+    redlock_deinit(&a->client);
+}
+
 int main(void)
 {
     struct side a, b;
     int tries, done = 0;
 
     servers_start(servers, NODES, NULL);
+    late_sets(&a);
     /* A does not reach node 2, where the key is free; B does, over its unix socket */
     shell("nft add chain ip redlock away '{ type filter hook output priority 0; }'");
     filter("away", "dport", servers[2].port, "reject with tcp reset");

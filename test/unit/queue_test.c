@@ -301,7 +301,7 @@ static void connect_node(unsigned i)
     memset(end, 0, sizeof *end);
     end->up = 1;
     node->priv.handshake = RL_READY;
-    node->priv.role_next = node->priv.reconnect = 0;
+    node->priv.hello_next = node->priv.reconnect = 0;
     node->priv.part = 0;
     node->priv.notifies = 1;
     rl_set_state(&client, node, REDLOCK_NODE_READY);
