@@ -10,7 +10,8 @@
 enum {
     RL_TTL_MIN_MS = 10,
     RL_TTL_MAX_MS = 0x7fffffff,
-    RL_CATCH_UP_MAX = 4 /* reads of a blocking call before it begins */
+    RL_CATCH_UP_MAX = 4, /* reads of a blocking call before it begins */
+    RL_FRESH_US = 1000   /* how long what was read is fresh: a poll is a part of the latency */
 };
 
 /* ---- Set up --------------------------------------------------------------------------------- */
@@ -598,14 +599,18 @@ static int rl_wait(struct redlock_client *c, uint64_t timeout_us)
 
 /* A blocking call first reads what has come since the last one: replies to earlier commands, and
    the end of connections that servers have closed, which only the read after the last reply sees.
-   R8b, R9 */
+   It does not where the client was served less than RL_FRESH_US ago. R8b, R9 */
 static void rl_catch_up(struct redlock_client *c)
 {
+    uint64_t served_us;
     unsigned turns = 0;
 
     if (c == NULL || c->priv.nodes == NULL || rl_process(c->priv.io) != c->priv.process)
         return;
-    rl_read_clock(c, c->priv.now_us);
+    served_us = c->priv.now_us;
+    rl_read_clock(c, served_us);
+    if (c->priv.now_us < served_us + RL_FRESH_US)
+        return;
     while (rl_wait(c, 0) && ++turns < RL_CATCH_UP_MAX)
         ;
 }

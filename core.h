@@ -540,6 +540,13 @@ static inline int rl_is_resp2(const struct redlock_node *node)
     return !REDLOCK_NOTIFICATION || node->priv.resp2;
 }
 
+/* The number of the former connection that the server is to close; 0: none, or the process may be
+   another one. R8b */
+static inline uint32_t rl_former(const struct redlock_node *node)
+{
+    return REDLOCK_NOTIFICATION && node->priv.run != 0 ? node->priv.former : 0;
+}
+
 static inline int rl_notifies(const struct redlock_node *node)
 {
     return REDLOCK_NOTIFICATION && node->priv.notifies;

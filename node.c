@@ -854,7 +854,7 @@ static enum rl_vote rl_item_came(struct redlock_client *c, struct redlock_node *
 static void rl_note_abandoned(struct redlock_client *c, struct redlock_node *node)
 {
     if (node->priv.former != node->priv.id)
-        node->priv.former = c->priv.abandoned & node->priv.bit ? 0 : node->priv.id;
+        node->priv.former = (c->priv.abandoned & node->priv.bit) ? 0 : node->priv.id;
     rl_set(&c->priv.abandoned, node->priv.bit);
     node->priv.last_run = node->priv.run;
 }
@@ -965,8 +965,7 @@ REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
    reply is to be waited for. R8b */
 static int rl_kills_former(struct redlock_client *c, struct redlock_node *node)
 {
-    if (!REDLOCK_NOTIFICATION || !REDLOCK_RESTART_GUARD || node->priv.former == 0 ||
-        node->priv.run == 0)
+    if (rl_former(node) == 0)
         return 0;
     (void)rl_send(c, NULL, node->priv.bit, RL_KILL, RL_NOBODY); /* no room: the next tick does */
     return 1;

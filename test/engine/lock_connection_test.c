@@ -22,6 +22,9 @@ static void r05_backoff_although_the_handshake_succeeds(void)
        fake_nodes[0].connects);
     fake_nodes[0].reply = NULL;
     fake_pass(&client, 3000 * MS);
+    acquire(0); /* connects it */
+    fake_pass(&client, 10 * MS);
+    release(100);
     acquire(0);
     fake_pass(&client, 10 * MS);
     is_int(lock.members, 7, "r05: the node is a member when its connection works again");

@@ -121,7 +121,7 @@ R7|redlock.c|s/rl_notifies\(node\)/0/|a refused attempt asks for notification
 R7|redlock.c|s/rl_notifies\(node\)/REDLOCK_NOTIFICATION/|no notification is asked for on a node that denies it
 R7|redlock.c|s/rl_is_quorum\(c, lock->priv.attempt.free\) && /lock->priv.attempt.free != 0 \&\& /|a waiter needs the notifications of a quorum
 R7|redlock.c|s/(rl_is_quorum\(c, lock->priv.attempt.free\)) && rl_others_had_it\(lock\)/$1/|a lack of voters does not notify a waiter
-R15|client.c|s/rl_read_clock\(c, c->priv.now_us\);/;/|a reply that came between two calls says nothing of the round trip
+R15|client.c|s/rl_read_clock\(c, served_us\);/c->priv.now_us = rl_now(c);/|a reply that came between two calls says nothing of the round trip
 R15|client.c|s/rl_set_timeout\(c, node, twice_us/if (0) $&/|a node that has not replied in time gets twice the time
 R15|node.c|s/rl_set_timeout\(c, node, node->rtt_us \+ margin_us\);/;/|the time for a reply follows the round trip
 R7|redlock.c|s/\(uint64_t\)rl_quick_us\(c, 0\)/(uint64_t)rl_decision_us(c)/|a notified waiter tries at a random moment
@@ -161,8 +161,8 @@ R8b|node.c|s/if \(node->priv.last_run != 0\)(\s+rl_end_doubt)/if (0)$1/|another 
 R9|redlock.c|s/rl_may_be_young\(lock, bit\)\)/rl_may_be_young(lock, bit \& (lock->priv.attempt.creating | rl_suspects(c, lock))))/|a doubt that ended in this round makes a young key
 R8b|node.c|s/if \(node->priv.former != 0\)(\s+rl_end_doubt)/if (0)$1/|nor does a connection that the server has closed
 R8b|node.c|s/node->priv.former = 0;(\s+if \(node->priv.last_run != 0)/$1/|in another process nothing is closed
-R8b|node.c|s/ \|\|\s+node->priv.run == 0\)/)/|nor where the process is not known
-R8b|node.c|s/c->priv.abandoned & node->priv.bit \? 0 : node->priv.id;/node->priv.id;/|nor if there are several former connections
+R8b|core.h|s/ && node->priv.run != 0 \?/ ?/|nor where the process is not known
+R8b|node.c|s/\(c->priv.abandoned & node->priv.bit\) \? 0 : node->priv.id;/node->priv.id;/|nor if there are several former connections
 R8b|node.c|s/if \(command == RL_KILL\)\s+node->priv.former = 0;/;/|closing is tried once if it is denied
 R8b|node.c|s/if \(!rl_is_unidentified\(c, node\)\)(\s+rl_clear\(&c->priv.abandoned)/if (1)$1/|closing our own connection ends no doubt about those of another process
 R8b|redlock.c|s/role = rl_is\(command, RL_CREATES\) \? RL_STALE : RL_NOBODY;/role = RL_NOBODY;/|a vote that does not count is tracked as unanswered
@@ -304,6 +304,7 @@ R4|redlock.c|s/rl_redirect\(c, lock, unanswered, owed, RL_OWED\);//|a late reply
 R8b|node.c|s/if \(rl_is\(reply->command, RL_CREATES\)\)(\s+rl_note_abandoned)/if (0)$1/|commands of other locks that a server process may still run
 R15|redlock.c|s/lock->priv.asked_us \+ node->priv.timeout_us/lock->priv.asked_us + rl_patience_us(c)/|a far node has more time than the near ones
 R9|node.c|s/else if \(command != RL_EXTEND\)/else/|a late reply to an extension says whether the key is there
+R9|client.c|s/served_us \+ RL_FRESH_US/served_us + 9000 * RL_FRESH_US/|what was read a second ago is not fresh
 R9|client.c|s/while \(rl_wait\(c, 0\) && \+\+turns < RL_CATCH_UP_MAX\)\s+;/;/|a blocking call first reads what has come
 R8b|redlock.c|s/ && !\(lock->priv.attempt.creating & bit\)\) \{/) {/|no repair where a command that creates the key is under way
 R9|redlock.c|s/rl_past\(c, lock->valid_until_us\) &&\s+rl_is_quorum\(c, lock->members\)/rl_past(c, lock->valid_until_us)/|a lock without a quorum of members is not repaired
