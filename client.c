@@ -599,8 +599,9 @@ static int rl_wait(struct redlock_client *c, uint64_t timeout_us)
 
 /* A blocking call first reads what has come since the last one: replies to earlier commands, and
    the end of connections that servers have closed, which only the read after the last reply sees.
-   It does not where the client was served less than RL_FRESH_US ago. R8b, R9 */
-static void rl_catch_up(struct redlock_client *c)
+   It does not where the client was served less than fresh_us ago. An extension always does: a late
+   grant that is read before the round makes a member, which counts in it. R8, R8b, R9 */
+static void rl_catch_up(struct redlock_client *c, uint64_t fresh_us)
 {
     uint64_t served_us;
     unsigned turns = 0;
@@ -609,7 +610,7 @@ static void rl_catch_up(struct redlock_client *c)
         return;
     served_us = c->priv.now_us;
     rl_read_clock(c, served_us);
-    if (c->priv.now_us < served_us + RL_FRESH_US)
+    if (c->priv.now_us < served_us + fresh_us)
         return;
     while (rl_wait(c, 0) && ++turns < RL_CATCH_UP_MAX)
         ;
@@ -634,20 +635,20 @@ static enum redlock_status rl_run_until_done(struct redlock_client *client,
 enum redlock_status redlock_acquire(struct redlock_client *client, struct redlock_lock *lock,
                                     uint32_t wait_ms)
 {
-    rl_catch_up(client);
+    rl_catch_up(client, RL_FRESH_US);
     return rl_run_until_done(client, lock, redlock_acquire_start(client, lock, wait_ms));
 }
 
 enum redlock_status redlock_extend(struct redlock_client *client, struct redlock_lock *lock)
 {
-    rl_catch_up(client);
+    rl_catch_up(client, 0);
     return rl_run_until_done(client, lock, redlock_extend_start(client, lock));
 }
 
 enum redlock_status redlock_release(struct redlock_client *client, struct redlock_lock *lock,
                                     uint32_t wait_ms)
 {
-    rl_catch_up(client);
+    rl_catch_up(client, RL_FRESH_US);
     return rl_run_until_done(client, lock, redlock_release_start(client, lock, wait_ms));
 }
 
