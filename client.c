@@ -11,7 +11,7 @@ enum {
     RL_TTL_MIN_MS = 10,
     RL_TTL_MAX_MS = 0x7fffffff,
     RL_CATCH_UP_MAX = 4, /* reads of a blocking call before it begins */
-    RL_FRESH_US = 1000   /* how long what was read is fresh: a poll is a part of the latency */
+    RL_FRESH_US = 1000   /* an acquire does not read first if the client was served since then */
 };
 
 /* ---- Set up --------------------------------------------------------------------------------- */
@@ -599,8 +599,9 @@ static int rl_wait(struct redlock_client *c, uint64_t timeout_us)
 
 /* A blocking call first reads what has come since the last one: replies to earlier commands, and
    the end of connections that servers have closed, which only the read after the last reply sees.
-   It does not where the client was served less than fresh_us ago. An extension always does: a late
-   grant that is read before the round makes a member, which counts in it. R8, R8b, R9 */
+   A call does not read if the client was served less than fresh_us ago: the poll is a part of the
+   latency of an acquire. An extension and a release always read: a late grant makes a member, which
+   counts in the round, and a reply frees the place of a release that is repeated. R4, R8, R8b, R9 */
 static void rl_catch_up(struct redlock_client *c, uint64_t fresh_us)
 {
     uint64_t served_us;
@@ -648,7 +649,7 @@ enum redlock_status redlock_extend(struct redlock_client *client, struct redlock
 enum redlock_status redlock_release(struct redlock_client *client, struct redlock_lock *lock,
                                     uint32_t wait_ms)
 {
-    rl_catch_up(client, RL_FRESH_US);
+    rl_catch_up(client, 0);
     return rl_run_until_done(client, lock, redlock_release_start(client, lock, wait_ms));
 }
 

@@ -304,6 +304,8 @@ R4|redlock.c|s/rl_redirect\(c, lock, unanswered, owed, RL_OWED\);//|a late reply
 R8b|node.c|s/if \(rl_is\(reply->command, RL_CREATES\)\)(\s+rl_note_abandoned)/if (0)$1/|commands of other locks that a server process may still run
 R15|redlock.c|s/lock->priv.asked_us \+ node->priv.timeout_us/lock->priv.asked_us + rl_patience_us(c)/|a far node has more time than the near ones
 R9|node.c|s/else if \(command != RL_EXTEND\)/else/|a late reply to an extension says whether the key is there
+R4|client.c|s/rl_catch_up\(client, 0\);(\s+return rl_run_until_done\(client, lock, redlock_release_start)/rl_catch_up(client, RL_FRESH_US);$1/|a release first reads what has come
+R8|client.c|s/rl_catch_up\(client, 0\);(\s+return rl_run_until_done\(client, lock, redlock_extend_start)/rl_catch_up(client, RL_FRESH_US);$1/|an extension first reads what has come
 R9|client.c|s/served_us \+ fresh_us/served_us + 9000 * fresh_us/|what was read a second ago is not fresh
 R9|client.c|s/while \(rl_wait\(c, 0\) && \+\+turns < RL_CATCH_UP_MAX\)\s+;/;/|a blocking call first reads what has come
 R8b|redlock.c|s/ && !\(lock->priv.attempt.creating & bit\)\) \{/) {/|no repair where a command that creates the key is under way

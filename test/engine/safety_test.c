@@ -3510,6 +3510,51 @@ static void gap(uint64_t us)
     fake_now_us += us;
 }
 
+/* The late grants have come, but no call has read them when the extension begins. They make members, which vote. */
+static void r08_an_extension_right_behind_the_acquire(void)
+{
+    begin_with_defaults(5);
+    warm_up();
+    fake_nodes[3].delay_us = fake_nodes[4].delay_us = 1200;
+    is_int(acquire(0), REDLOCK_OK, "r08: held");
+    is_int((int)votes(lock.members), 3, "r08: by three of five; two reply later");
+    gap(400);
+    fake_nodes[0].hung = 1;
+    is_int(extend(), REDLOCK_OK, "r08: the two others confirm the extension");
+}
+
+#if REDLOCK_OWED_MAX > 0
+/* Releases that do not wait for replies follow each other within a millisecond. The replies to the first ones make room
+   for the last one, whose connection breaks. */
+static void r04_a_burst_of_releases(void)
+{
+    enum { LOCKS = REDLOCK_OWED_MAX + 2 };
+    struct redlock_lock locks[LOCKS];
+    char keys[LOCKS][4];
+    unsigned i;
+
+    begin_with_defaults(3);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].delay_us = 50;
+    warm_up();
+    for (i = 0; i < LOCKS; i++) {
+        snprintf(keys[i], sizeof keys[i], "%u", i);
+        redlock_lock_init(&locks[i], keys[i], strlen(keys[i]), 10000);
+        is_int(redlock_acquire(&client, &locks[i], 0), REDLOCK_OK, "r04: held");
+        gap(10 * MS);
+    }
+    for (i = 0; i < LOCKS; i++) {
+        fake_nodes[2].hung = i == LOCKS - 1;
+        is_int(redlock_release(&client, &locks[i], 0), REDLOCK_UNCONFIRMED, "r04: released");
+        gap(100);
+    }
+    fake_break(2);
+    fake_nodes[2].hung = 0;
+    fake_pass(&client, 1000 * MS);
+    is_int((int)fake_keys_left(), 0, "r04: the last release is repeated, no key is left");
+}
+#endif
+
 /* Node 2 fails: it is gone, hangs, never comes up, or refuses to create keys. */
 static const char *const failure_names[] = {"gone", "hung", "never up", "out of memory"};
 
@@ -3821,6 +3866,10 @@ static void distances_and_gaps(void)
         r09_a_lost_lock_is_not_repaired();
         r08b_no_repair_behind_a_set_after_an_extension();
     }
+    r08_an_extension_right_behind_the_acquire();
+#if REDLOCK_OWED_MAX > 0
+    r04_a_burst_of_releases();
+#endif
     r11_a_release_asks_nodes_that_may_have_the_key();
     r04_releases_behind_a_handshake();
     if (REDLOCK_OWED_MAX > 0) {
