@@ -606,7 +606,7 @@ static struct rl_order rl_order_for(const struct redlock_client *c, struct redlo
         rl_quarantine(node);
     if (mute || rl_is_held(lock))
         order.role = rl_is(command, RL_CREATES) ? RL_STALE : RL_NOBODY;
-    else if (command == RL_EXTEND && rl_may_be_young(lock, bit))
+    else if (rl_is(command, RL_EXTENDS) && rl_may_be_young(lock, bit))
         order.role = RL_YOUNG;
     return order;
 }

@@ -158,6 +158,7 @@ R9|node.c|s/role = RL_STALE;/;/|a late reply to a repair makes no member
 R8b|node.c|s/if \(rl_is\(command, RL_CREATES\)\)(\s+new_owner = r)/if (rl_is(command, RL_ACQUIRES))$1/|an unanswered command of an earlier round counts as unanswered
 R8b|redlock.c|s/rl_clear\(&lock->priv.attempt.suspect, bit\);//|the token on the node proves that the unanswered command has run
 R8b|node.c|s/if \(node->priv.last_run != 0\)(\s+rl_end_doubt)/if (0)$1/|another server process never runs an unanswered command
+R9|redlock.c|s/rl_is\(command, RL_EXTENDS\) && rl_may/command == RL_EXTEND \&\& rl_may/|also a repair may find a young key
 R9|redlock.c|s/rl_may_be_young\(lock, bit\)\)/rl_may_be_young(lock, bit \& (lock->priv.attempt.creating | rl_suspects(c, lock))))/|a doubt that ended in this round makes a young key
 R8b|node.c|s/if \(node->priv.former != 0\)(\s+rl_end_doubt)/if (0)$1/|nor does a connection that the server has closed
 R8b|node.c|s/node->priv.former = 0;(\s+if \(node->priv.last_run != 0)/$1/|in another process nothing is closed

@@ -2085,6 +2085,29 @@ static void r08b_a_kill_under_way_at_the_hand_off(void)
     is_int((int)repairs_sent(), 0, "r08b: the third is not repaired");
 }
 
+/* An extension found no key on a connection that denied INFO. In a later round the SET runs, and then the next connection
+   closes the first one. The key may be repaired, but the round began before the SET ran. */
+static void r09_a_late_set_before_a_repair(void)
+{
+    leave_node_2_in_doubt();
+    fake_nodes[2].server.no_info = 1;
+    extend_three_times();
+    fake_break(2);
+    fake_nodes[2].server.no_info = 0;
+    fake_nodes[0].delay_us = fake_nodes[1].delay_us = 20 * MS;
+    redlock_extend_start(&client, &lock);
+    fake_pass(&client, 0);
+    is_int((int)fake_arrive(2), 1, "r09: the SET runs after the round began");
+    fake_pass(&client, 30 * MS);
+    is_int(lock.status, REDLOCK_OK, "r09: extended by two of three");
+    is_int((int)repairs_sent(), KILLS, "r09: the third is sent a repair in this round");
+    is_int(lock.members, 3, "r09: and is no member by it");
+    fake_nodes[0].delay_us = fake_nodes[1].delay_us = MS;
+    is_int(extend(), REDLOCK_OK, "r09: extended again");
+    fake_pass(&client, 10 * MS);
+    is_int(lock.members, 7, "r09: now the third is a member");
+}
+
 /* Our token on the node proves that the SET has run. When the node loses the key later, the key may be repaired. */
 static void r08b_repair_after_proof(void)
 {
@@ -3927,6 +3950,7 @@ int main(void)
         r08b_nothing_is_killed_in_an_unknown_process();
         r08b_one_of_two_former_connections();
         r08b_a_kill_under_way_at_the_hand_off();
+        r09_a_late_set_before_a_repair();
         if (REDLOCK_RESTART_GUARD) {
             r08b_a_run_id_that_was_not_known();
             r08b_a_run_id_that_was_denied_for_a_while();
