@@ -150,7 +150,7 @@ enum rl_command {
     RL_TRACK,
     RL_INFO,
     RL_READY, /* no command: the handshake is complete */
-    RL_KILL,  /* sometimes sent behind it: closes the connection before this one. R8b */
+    RL_KILL,  /* behind a complete handshake: closes a former connection in the server. R8b */
 
     /* Sent with a command of a lock, see the flags. */
     RL_PTTL,
@@ -538,13 +538,6 @@ static inline unsigned rl_longest_login(const struct redlock_node *node)
 static inline int rl_is_resp2(const struct redlock_node *node)
 {
     return !REDLOCK_NOTIFICATION || node->priv.resp2;
-}
-
-/* The number of the former connection that the server is to close; 0: none, or the process may be
-   another one. R8b */
-static inline uint32_t rl_former(const struct redlock_node *node)
-{
-    return REDLOCK_NOTIFICATION && node->priv.run != 0 ? node->priv.former : 0;
 }
 
 static inline int rl_notifies(const struct redlock_node *node)

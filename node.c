@@ -605,8 +605,8 @@ static enum rl_error rl_hello_replied(struct redlock_node *node, const struct re
     return RL_NO_ERROR;
 }
 
-/* No command of a former connection to this process will run any more, unless it is one of another
-   client. R8b */
+/* No command that this client sent on a former connection will run any more. An adopted lock may
+   have commands of another client: that doubt stays. R8b */
 static void rl_end_doubt(struct redlock_client *c, struct redlock_node *node)
 {
     node->priv.former = 0;
@@ -632,11 +632,10 @@ static enum rl_error rl_info_replied(struct redlock_client *c, struct redlock_no
             node->priv.run = node->priv.last_run = 0; /* it is not the server before any more */
             return RL_IS_THE_SAME_SERVER;
         }
-    if (node->priv.last_run != node->priv.run) { /* another process, or it may be. R8b */
-        node->priv.former = 0;
-        if (node->priv.last_run != 0)
-            rl_end_doubt(c, node);
-    }
+    if (node->priv.last_run == 0)
+        node->priv.former = 0; /* it may be another process. R8b */
+    else if (node->priv.last_run != node->priv.run)
+        rl_end_doubt(c, node);
     node->priv.last_run = node->priv.run;
     return RL_NO_ERROR;
 }
@@ -696,7 +695,7 @@ static void rl_handshake_refused(struct redlock_client *c, struct redlock_node *
         hello = REDLOCK_NOTIFICATION && command <= RL_HELLO_AUTH;
 
     if (command == RL_KILL)
-        node->priv.former = 0; /* it is not permitted, and not tried again */
+        node->priv.former = 0; /* mostly it is not permitted: the command is sent once */
     if (!fails && !hello)
         return;
     node->priv.denied =
@@ -730,8 +729,7 @@ static int rl_handshake_replied(struct redlock_client *c, struct redlock_node *n
     } else if (command == RL_KILL) { /* how many it has closed: 0 if there is none any more */
         if (item->kind != RESP_INTEGER)
             return 0;
-        if (node->priv.former != 0)
-            rl_end_doubt(c, node);
+        rl_end_doubt(c, node);
     } else {
         if (item->kind != RESP_STATUS)
             return 0;
@@ -849,8 +847,9 @@ static enum rl_vote rl_item_came(struct redlock_client *c, struct redlock_node *
     return vote;
 }
 
-/* The connection of such a command has broken. This process and connection have the command; 0:
-   unknown, or other connections have one, too. */
+/* A connection has broken under a command that creates a key. Notes the process and the connection
+   that have the command. A second such connection cannot be noted beside the first: then no
+   connection is closed, and the doubt stays. R8b */
 static void rl_note_abandoned(struct redlock_client *c, struct redlock_node *node)
 {
     if (node->priv.former != node->priv.id)
@@ -961,16 +960,6 @@ REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
     return due_us;
 }
 
-/* Asks the server to close the former connection, if it is the same process. Returns whether the
-   reply is to be waited for. R8b */
-static int rl_kills_former(struct redlock_client *c, struct redlock_node *node)
-{
-    if (rl_former(node) == 0)
-        return 0;
-    (void)rl_send(c, NULL, node->priv.bit, RL_KILL, RL_NOBODY); /* no room: the next tick does */
-    return 1;
-}
-
 /* The handshake is answered: from now on replies of the node count as votes. */
 static void rl_make_ready(struct redlock_client *c, struct redlock_node *node)
 {
@@ -984,6 +973,17 @@ static void rl_make_ready(struct redlock_client *c, struct redlock_node *node)
         node->error[0] = '\0'; /* of HELLO */
     }
     rl_votes_from_now(c, node);
+}
+
+/* All replies to the handshake have come. The node is ready, unless the server must close a former
+   connection before: then the node waits for that reply. A tick that finds no room in the send
+   buffer leaves the command to the next tick. R8b */
+static void rl_end_handshake(struct redlock_client *c, struct redlock_node *node)
+{
+    if (REDLOCK_NOTIFICATION && node->priv.run != 0 && node->priv.former != 0)
+        (void)rl_send(c, NULL, node->priv.bit, RL_KILL, RL_NOBODY);
+    else
+        rl_make_ready(c, node);
 }
 
 /* The smoothed round trip, its variation, and how long a reply may take, as RFC 6298 computes them
@@ -1022,6 +1022,6 @@ REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node 
         node->priv.changed_us = c->priv.now_us;
     node->priv.replied = node->priv.sampled = 0;
     if (node->state == REDLOCK_NODE_HANDSHAKE && node->priv.handshake == RL_READY &&
-        node->priv.count == 0 && !rl_kills_former(c, node))
-        rl_make_ready(c, node);
+        node->priv.count == 0)
+        rl_end_handshake(c, node);
 }

@@ -45,9 +45,10 @@ struct redlock_node_private {
     uint32_t last_run; /* `run`, or that of the connection before; 0: not known. R8b, R13 */
     uint32_t age_s;    /* how long that process has run */
     uint64_t votes_us; /* a moment: from then on it votes. R14 */
-    uint32_t id;       /* the server's number of this connection; 0: not known */
-    /* The number of the connection that is in doubt, see `abandoned` of the client; 0: not known,
-       of another process, or there are several. R8b */
+    uint32_t id;       /* the server's number of this connection, from HELLO; 0: not known */
+    /* The number that a former connection had in the process `last_run`: that connection broke under
+       a command that creates a key, and the server has not closed it yet. 0: there is none, its
+       number is not known, or there are several. R8b */
     uint32_t former;
 
     /* Requests: commands whose replies are due. */

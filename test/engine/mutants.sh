@@ -61,7 +61,7 @@ R11|client.c|s/rl_detach\(client, lock\);\s+lock->priv.attempt.asked = 0;/rl_det
 R10|redlock.c|s/(rl_move\(c, lock, RL_NOWHERE\);\s+)rl_be_idle\(lock\);/$1lock->valid_until_us = 0;/|an abandoned lock is not extended
 R4|client.c|s/ \|\| lock->status != REDLOCK_PENDING\)/)/|a cancel of what is not in progress has no effect
 R11|client.c|s/ \|\| lock->status == REDLOCK_PENDING\)/)/|nothing that is in progress is abandoned
-R8b|node.c|s/if \(node->priv.last_run != 0\)(\s+rl_end_doubt)/if (1)$1/|a first run_id proves nothing
+R8b|node.c|s/if \(node->priv.last_run == 0\)/if (0)/|a first run_id proves nothing
 R8b|node.c|s/(rl_set\(&c->priv.abandoned, [^;]*;)\s+node->priv.last_run = node->priv.run;/$1/|nor one that was not told when the SET was sent
 R14|node.c|s/rl_forget_server\(c, node\);/;/|what the process before has told is not known of the present one
 R3|redlock.c|s/if \(rl_past\(c, until_us\)\)\s+return 0;//|validity above 0
@@ -157,12 +157,12 @@ R8b|redlock.c|s/rl_set\(&lock->priv.attempt.suspect, bit\);/;/|an unanswered com
 R9|node.c|s/role = RL_STALE;/;/|a late reply to a repair makes no member
 R8b|node.c|s/if \(rl_is\(command, RL_CREATES\)\)(\s+new_owner = r)/if (rl_is(command, RL_ACQUIRES))$1/|an unanswered command of an earlier round counts as unanswered
 R8b|redlock.c|s/rl_clear\(&lock->priv.attempt.suspect, bit\);//|the token on the node proves that the unanswered command has run
-R8b|node.c|s/if \(node->priv.last_run != 0\)(\s+rl_end_doubt)/if (0)$1/|another server process never runs an unanswered command
+R8b|node.c|s/else if \(node->priv.last_run != node->priv.run\)/else if (0)/|another server process never runs an unanswered command
 R9|redlock.c|s/rl_is\(command, RL_EXTENDS\) && rl_may/command == RL_EXTEND \&\& rl_may/|also a repair may find a young key
 R9|redlock.c|s/rl_may_be_young\(lock, bit\)\)/rl_may_be_young(lock, bit \& (lock->priv.attempt.creating | rl_suspects(c, lock))))/|a doubt that ended in this round makes a young key
-R8b|node.c|s/if \(node->priv.former != 0\)(\s+rl_end_doubt)/if (0)$1/|nor does a connection that the server has closed
-R8b|node.c|s/node->priv.former = 0;(\s+if \(node->priv.last_run != 0)/$1/|in another process nothing is closed
-R8b|core.h|s/ && node->priv.run != 0 \?/ ?/|nor where the process is not known
+R8b|node.c|s/rl_end_doubt\(c, node\);(\s+\} else)/;$1/|nor does a connection that the server has closed
+R8b|node.c|s/node->priv.former = 0;(\s+if \(!rl_is_unidentified)/$1/|in another process nothing is closed
+R8b|node.c|s/node->priv.run != 0 && node->priv.former/node->priv.former/|nor where the process is not known
 R8b|node.c|s/\(c->priv.abandoned & node->priv.bit\) \? 0 : node->priv.id;/node->priv.id;/|nor if there are several former connections
 R8b|node.c|s/if \(command == RL_KILL\)\s+node->priv.former = 0;/;/|closing is tried once if it is denied
 R8b|node.c|s/if \(!rl_is_unidentified\(c, node\)\)(\s+rl_clear\(&c->priv.abandoned)/if (1)$1/|closing our own connection ends no doubt about those of another process

@@ -1990,7 +1990,7 @@ static void extend_three_times(void)
     fake_pass(&client, 200 * MS);
 }
 
-/* The server closes the former connection, so the SET that is held back will not run: the key may be repaired. */
+/* The server closes the former connection, so the SET that is held back will not run, and the key may be repaired. */
 static void r08b_a_former_connection_is_killed(void)
 {
     leave_node_2_in_doubt();
@@ -2001,7 +2001,7 @@ static void r08b_a_former_connection_is_killed(void)
     is_int((int)fake_arrive(2), !KILLS, "r08b: the SET does not run any more");
 }
 
-/* The reply is due in 20 ms. */
+/* The next connection to node 2 sends CLIENT KILL. The reply to that is due in 20 ms. */
 static void begin_to_kill(void)
 {
     unsigned i;
@@ -2013,7 +2013,7 @@ static void begin_to_kill(void)
     is_int((int)fake_count(2, 'K'), KILLS, "r08b: the former connection is killed");
 }
 
-/* The reply is lost with its connection. The next one asks again. */
+/* The reply to CLIENT KILL is lost with its connection. The next connection sends the command again. */
 static void r08b_a_kill_without_a_reply_is_repeated(void)
 {
     leave_node_2_in_doubt();
@@ -2036,7 +2036,7 @@ static void r08b_nothing_is_killed_in_another_process(void)
     is_int((int)fake_count(2, 'K'), 0, "r08b: and nothing is killed in it");
 }
 
-/* The process is known for that of the SET only when it tells its run_id. */
+/* Only its run_id shows that a process is the one that has the SET. */
 static void r08b_nothing_is_killed_in_an_unknown_process(void)
 {
     leave_node_2_in_doubt();
@@ -2047,7 +2047,7 @@ static void r08b_nothing_is_killed_in_an_unknown_process(void)
     is_int((int)repairs_sent(), 0, "r08b: the third is not repaired");
 }
 
-/* Two connections have such a command each. To close the later one ends no doubt. */
+/* Two connections broke under a SET. The client knows the number of one only, so closing that one ends no doubt. */
 static void r08b_one_of_two_former_connections(void)
 {
     struct redlock_lock second;
@@ -2068,7 +2068,8 @@ static void r08b_one_of_two_former_connections(void)
     is_int((int)fake_arrive(2), 1, "r08b: the SET arrives");
 }
 
-/* Another process may have sent something on a connection of its own. */
+/* Another process adopts the lock while the reply to CLIENT KILL is due. The former holder may have sent a command on
+   another connection, which is not closed. */
 static void r08b_a_kill_under_way_at_the_hand_off(void)
 {
     struct redlock_lock second;
