@@ -694,8 +694,6 @@ static void rl_handshake_refused(struct redlock_client *c, struct redlock_node *
     int fails = rl_handshake_fails(node, command),
         hello = REDLOCK_NOTIFICATION && command <= RL_HELLO_AUTH;
 
-    if (command == RL_KILL)
-        node->priv.former = 0; /* mostly it is not permitted: the command is sent once */
     if (!fails && !hello)
         return;
     node->priv.denied =
@@ -715,6 +713,8 @@ static int rl_handshake_replied(struct redlock_client *c, struct redlock_node *n
     int is_hello = REDLOCK_NOTIFICATION && command <= RL_HELLO_AUTH;
     enum rl_error error;
 
+    if (command == RL_KILL)
+        node->priv.former = 0; /* it is not sent again, whatever the reply is */
     if (item->kind == RESP_ERROR) {
         rl_handshake_refused(c, node, command);
     } else if (is_hello || (REDLOCK_RESTART_GUARD && command == RL_INFO)) {

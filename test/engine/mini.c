@@ -388,7 +388,7 @@ static void mini_run_handshake(struct mini_server *server, struct mini_session *
         mini_reply_run(server, reply);
     else if (kind == 'K' && server->no_kill)
         strcpy(reply, "-NOPERM this user has no permissions to run the 'client|kill' command\r\n");
-    else if (kind == 'K')
+    else if (kind == 'K' && !server->odd_kill)
         mini_reply_number(reply, mini_kill(server, session, command));
     else if (kind == 'L')
         session->database = (int)mini_decimal(*last);

@@ -50,6 +50,7 @@ struct mini_server {
     int native;               /* release commands: 1 DELIFEQ, 2 DELEX, 4 EVALSHA, or their sum */
     int no_native;            /* they are not permitted */
     int no_kill;              /* CLIENT KILL is not permitted */
+    int odd_kill;             /* the reply to CLIENT KILL is OK, as to its old form, and nothing is closed */
     unsigned last_id, ids_of; /* the number of the last connection, and of which process */
     const char *script; /* the sha1sum of the script that has deleted keys here; NULL: none has */
     struct mini_key keys[MINI_KEYS];

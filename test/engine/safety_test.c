@@ -2026,6 +2026,20 @@ static void r08b_a_kill_without_a_reply_is_repeated(void)
     is_int(fake_find(2, "k", 1) != NULL, KILLS, "r08b: the third has the key");
 }
 
+/* A proxy replies to CLIENT KILL what no server does. Its node is disconnected, and is used on the next connection, where
+   the command is not sent again. */
+static void r08b_a_kill_with_an_odd_reply_is_not_repeated(void)
+{
+    leave_node_2_in_doubt();
+    fake_nodes[2].server.odd_kill = 1;
+    extend_three_times();
+    fake_pass(&client, 5000 * MS);
+    is_int(nodes[2].state, REDLOCK_NODE_READY, "r08b: the third is connected again");
+    is_int((int)fake_count(2, 'K'), KILLS, "r08b: CLIENT KILL is tried once");
+    is_int((int)repairs_sent(), 0, "r08b: the third is not repaired");
+    is_int((int)fake_arrive(2), 1, "r08b: the SET arrives");
+}
+
 /* In another process the same number may be that of another client. */
 static void r08b_nothing_is_killed_in_another_process(void)
 {
@@ -3947,6 +3961,7 @@ int main(void)
         r08b_repair_after_proof();
         r08b_a_former_connection_is_killed();
         r08b_a_kill_without_a_reply_is_repeated();
+        r08b_a_kill_with_an_odd_reply_is_not_repeated();
         r08b_nothing_is_killed_in_another_process();
         r08b_nothing_is_killed_in_an_unknown_process();
         r08b_one_of_two_former_connections();
