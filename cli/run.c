@@ -490,7 +490,7 @@ static enum redlock_status keep_keys_for(uint64_t rest_us)
 
 static void end_hold(void)
 {
-    uint64_t now = now_us(), hold_us = run.acquired_us + (uint64_t)options.min_hold_ms * 1000;
+    uint64_t now, hold_us = run.acquired_us + (uint64_t)options.min_hold_ms * 1000;
     struct redlock_lock *lock = session.lock;
     enum redlock_status status;
     int held = !run.lost || run.at_most;
@@ -500,6 +500,9 @@ static void end_hold(void)
     while (lock->status == REDLOCK_PENDING)
         turn(&session, UINT64_MAX);
     redlock_next_completed(&session.client);
+    if (options.min_hold_ms > 0 && held) /* a node that is connected late gets the key, too */
+        session_settle(&session);
+    now = now_us();
     if (options.min_hold_ms > 0 && hold_us > now + 50000 && held) {
         status = keep_keys_for(hold_us - now);
         redlock_abandon(&session.client, lock);
