@@ -83,6 +83,12 @@ static unsigned rl_set_settings(struct redlock_settings *settings,
     return RL_SETTINGS;
 }
 
+/* The longest command with the password. */
+static unsigned rl_longest_login(const struct redlock_node *node)
+{
+    return REDLOCK_NOTIFICATION ? RL_HELLO_AUTH : rl_auth(node);
+}
+
 /* What is wrong with a node, or RL_NO_ERROR. */
 static enum rl_error rl_bad_node(struct redlock_client *c, const struct redlock_node *nodes,
                                  const struct redlock_node *node)

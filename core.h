@@ -263,13 +263,6 @@ REDLOCK_PRIVATE uint32_t rl_patience_us(const struct redlock_client *c);
 REDLOCK_PRIVATE void rl_set_timeout(const struct redlock_client *c, struct redlock_node *node,
                                     uint32_t timeout_us);
 
-/* The longest wait for a vote: a quarter of the ttl, because waiting for about as long as the ttl
-   leaves nothing to win, and livelocks. R15 */
-static inline uint64_t rl_longest_wait_us(const struct redlock_lock *lock)
-{
-    return lock->ttl_ms * (RL_MS_US / 4);
-}
-
 /* ---- Requests and sending (node.c) ---------------------------------------------------------- */
 
 /* What the reply to a request is for. */
@@ -376,36 +369,6 @@ enum rl_state {
     RL_RELEASING     /* the nodes are asked to delete the key, and their replies are waited for */
 };
 
-/* Which states may follow. IDLE may follow each: by a release, which begins there, or the end of
-   the client. */
-static inline int rl_may_follow(enum rl_state from, enum rl_state to)
-{
-    static const uint16_t after[] = {
-        1 << RL_IN_LINE | 1 << RL_RELEASING | 1 << RL_HELD,     /* IDLE; HELD by redlock_adopt */
-        1 << RL_ASKING,                                         /* IN_LINE */
-        1 << RL_AGREEING | 1 << RL_HELD | 1 << RL_ROLLING_BACK, /* ASKING */
-        1 << RL_AGREEING | 1 << RL_HELD | 1 << RL_ROLLING_BACK, /* AGREEING */
-        1 << RL_PAUSING,                                        /* ROLLING_BACK */
-        1 << RL_IN_LINE,                                        /* PAUSING */
-        1 << RL_HELD | 1 << RL_RENEWING | 1 << RL_EXTENDING | 1 << RL_ROLLING_BACK, /* HELD */
-        1 << RL_HELD | 1 << RL_EXTENDING | 1 << RL_ROLLING_BACK,                    /* RENEWING */
-        1 << RL_HELD | 1 << RL_RENEWING | 1 << RL_ROLLING_BACK,                     /* EXTENDING */
-        1 << RL_ROLLING_BACK,                                                       /* RELEASING */
-    };
-
-    return to == RL_IDLE || (after[from] >> to & 1) != 0;
-}
-
-/* The tests stop where a condition is false. */
-#ifndef RL_ASSERT
-#define RL_ASSERT(condition) ((void)sizeof(condition))
-#endif
-
-static inline int rl_is_held(const struct redlock_lock *lock)
-{
-    return lock->priv.state == RL_HELD || (!REDLOCK_MINIMAL && lock->priv.state == RL_RENEWING);
-}
-
 /* Lists that a lock may stand in. LINE: to begin an attempt when it can. TURN: to be stepped in
    this tick. WAIT: for a reply, for a node, or for its time. WAIT_HELD: the same, for a held lock.
    DONE: for redlock_next_completed. WAIT and WAIT_HELD are sorted by time; in each, locks mostly
@@ -421,18 +384,6 @@ static inline struct redlock_list *rl_list(struct redlock_client *c, unsigned wh
 static inline struct redlock_lock *rl_first(struct redlock_client *c, unsigned list)
 {
     return rl_list(c, list)->first;
-}
-
-/* Whether the operation, in progress or not, is an automatic extension. */
-static inline int rl_is_auto(const struct redlock_lock *lock)
-{
-    return !REDLOCK_MINIMAL && lock->operation == REDLOCK_OP_AUTO_EXTEND;
-}
-
-/* Whether others had the lock when the last attempt failed. */
-static inline int rl_others_had_it(const struct redlock_lock *lock)
-{
-    return lock->priv.outcome == REDLOCK_HELD || lock->priv.outcome == REDLOCK_CONTENDED;
 }
 
 /* Moves a lock to the end of a list, in WAIT and WAIT_HELD to its place in time, or off all lists
@@ -505,17 +456,6 @@ static inline struct redlock_key rl_key(const struct redlock_lock *lock, unsigne
     return first;
 }
 
-static inline int rl_use_fencing(const struct redlock_lock *lock)
-{
-    return REDLOCK_FENCING && lock->use_fencing;
-}
-
-/* The nodes that agree on the fencing token; without one a grant is an agreement. R16 */
-static inline unsigned rl_agreed(const struct redlock_lock *lock)
-{
-    return rl_use_fencing(lock) ? lock->priv.round.agreed : lock->granted;
-}
-
 /* Whether the caller wants to know the holder's token, and how long the holder has the lock. */
 static inline int rl_wants_holder(const struct redlock_lock *lock)
 {
@@ -528,32 +468,14 @@ static inline unsigned rl_auth(const struct redlock_node *node)
     return node->user != NULL ? RL_AUTH_USER : RL_AUTH;
 }
 
-/* The longest command with the password. */
-static inline unsigned rl_longest_login(const struct redlock_node *node)
-{
-    return REDLOCK_NOTIFICATION ? RL_HELLO_AUTH : rl_auth(node);
-}
-
 /* Whether the connection uses RESP2. R12 */
 static inline int rl_is_resp2(const struct redlock_node *node)
 {
     return !REDLOCK_NOTIFICATION || node->priv.resp2;
 }
 
-static inline int rl_notifies(const struct redlock_node *node)
-{
-    return REDLOCK_NOTIFICATION && node->priv.notifies;
-}
-
 static inline int rl_may_vote(const struct redlock_client *c, const struct redlock_node *node)
 {
     return !REDLOCK_RESTART_GUARD || rl_past(c, node->priv.votes_us);
-}
-
-/* Nodes where a command that creates the key may still run, on a connection that was given up.
-   Without a run_id each process may be the one that has such a command. R8b */
-static inline unsigned rl_suspects(const struct redlock_client *c, const struct redlock_lock *lock)
-{
-    return lock->priv.attempt.suspect & (REDLOCK_RESTART_GUARD ? c->priv.abandoned : ~0U);
 }
 #endif

@@ -64,6 +64,43 @@ enum {
     RL_OWED_MS = 100     /* between two releases that a node is owed. R4 */
 };
 
+/* ---- Questions about a lock ----------------------------------------------------------------- */
+
+static int rl_is_held(const struct redlock_lock *lock)
+{
+    return lock->priv.state == RL_HELD || (!REDLOCK_MINIMAL && lock->priv.state == RL_RENEWING);
+}
+
+/* Whether the operation, in progress or not, is an automatic extension. */
+static int rl_is_auto(const struct redlock_lock *lock)
+{
+    return !REDLOCK_MINIMAL && lock->operation == REDLOCK_OP_AUTO_EXTEND;
+}
+
+/* Whether others had the lock when the last attempt failed. */
+static int rl_others_had_it(const struct redlock_lock *lock)
+{
+    return lock->priv.outcome == REDLOCK_HELD || lock->priv.outcome == REDLOCK_CONTENDED;
+}
+
+static int rl_use_fencing(const struct redlock_lock *lock)
+{
+    return REDLOCK_FENCING && lock->use_fencing;
+}
+
+/* The nodes that agree on the fencing token; without one a grant is an agreement. R16 */
+static unsigned rl_agreed(const struct redlock_lock *lock)
+{
+    return rl_use_fencing(lock) ? lock->priv.round.agreed : lock->granted;
+}
+
+/* Nodes where a command that creates the key may still run, on a connection that was given up.
+   Without a run_id each process may be the one that has such a command. R8b */
+static unsigned rl_suspects(const struct redlock_client *c, const struct redlock_lock *lock)
+{
+    return lock->priv.attempt.suspect & (REDLOCK_RESTART_GUARD ? c->priv.abandoned : ~0U);
+}
+
 /* ---- Lists ---------------------------------------------------------------------------------- */
 
 REDLOCK_PRIVATE void rl_move(struct redlock_client *c, struct redlock_lock *lock, unsigned where)
@@ -477,6 +514,11 @@ static unsigned rl_acquiring_command(const struct redlock_lock *lock)
     return rl_extra_keys(lock) > 0 ? RL_TAKE : RL_SET;
 }
 
+static int rl_notifies(const struct redlock_node *node)
+{
+    return REDLOCK_NOTIFICATION && node->priv.notifies;
+}
+
 /* The command that a lock sends to a node now. The native release serves one key only. It is not
    used for a rollback, whose script also replies the holder, nor a second time. R11 */
 static unsigned rl_command_for(const struct redlock_client *c, const struct redlock_node *node,
@@ -675,6 +717,13 @@ static void rl_fail_late(struct redlock_client *c, struct redlock_lock *lock, un
     rl_set(&lock->failed, nodes);
 }
 
+/* The longest wait for a vote: a quarter of the ttl, because waiting for about as long as the ttl
+   leaves nothing to win, and livelocks. R15 */
+static uint64_t rl_longest_wait_us(const struct redlock_lock *lock)
+{
+    return lock->ttl_ms * (RL_MS_US / 4);
+}
+
 /* Fails the votes of the nodes whose time is up. Returns when the time of the next node is up. R15 */
 static uint64_t rl_mark_late(struct redlock_client *c, struct redlock_lock *lock)
 {
@@ -699,6 +748,31 @@ static uint64_t rl_mark_late(struct redlock_client *c, struct redlock_lock *lock
 }
 
 /* ---- States --------------------------------------------------------------------------------- */
+
+/* The tests stop where a condition is false. */
+#ifndef RL_ASSERT
+#define RL_ASSERT(condition) ((void)sizeof(condition))
+#endif
+
+/* Which states may follow. IDLE may follow each: by a release, which begins there, or the end of
+   the client. */
+static int rl_may_follow(enum rl_state from, enum rl_state to)
+{
+    static const uint16_t after[] = {
+        1 << RL_IN_LINE | 1 << RL_RELEASING | 1 << RL_HELD,     /* IDLE; HELD by redlock_adopt */
+        1 << RL_ASKING,                                         /* IN_LINE */
+        1 << RL_AGREEING | 1 << RL_HELD | 1 << RL_ROLLING_BACK, /* ASKING */
+        1 << RL_AGREEING | 1 << RL_HELD | 1 << RL_ROLLING_BACK, /* AGREEING */
+        1 << RL_PAUSING,                                        /* ROLLING_BACK */
+        1 << RL_IN_LINE,                                        /* PAUSING */
+        1 << RL_HELD | 1 << RL_RENEWING | 1 << RL_EXTENDING | 1 << RL_ROLLING_BACK, /* HELD */
+        1 << RL_HELD | 1 << RL_EXTENDING | 1 << RL_ROLLING_BACK,                    /* RENEWING */
+        1 << RL_HELD | 1 << RL_RENEWING | 1 << RL_ROLLING_BACK,                     /* EXTENDING */
+        1 << RL_ROLLING_BACK,                                                       /* RELEASING */
+    };
+
+    return to == RL_IDLE || (after[from] >> to & 1) != 0;
+}
 
 /* Assigns the state of a lock; no other function does. The lock is stepped at due_us, or before
    when something happens to it. */
