@@ -2371,7 +2371,7 @@ static void far_node(void)
 {
     struct proxy *proxies =
         mmap(NULL, sizeof *proxies, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    char list[300], name[12], key[24], token[300], pid[16];
+    char list[300], name[12], key[24], token[300], resume[32];
     pid_t proxy;
     int i, good = 0, claimed = 0;
     long begin;
@@ -2418,8 +2418,8 @@ static void far_node(void)
            "a node that hangs does not use up the validity");
     server_resume(&servers[2]);
     server_pause(&servers[2]);
-    snprintf(pid, sizeof pid, "%d", (int)servers[2].pid);
-    is_int(redlock("run", "--min-hold", "60", "-t", "60", "w", "kill", "-CONT", pid, NULL), 0,
+    snprintf(resume, sizeof resume, "kill -CONT %d", (int)servers[2].pid);
+    is_int(redlock("run", "--min-hold", "60", "-t", "60", "w", "-c", resume, NULL), 0,
            "run --min-hold of a command that ends a hang");
     is_int(with_key("redlock:w"), 3, "the node that hung has the key, too");
     signal_to(proxy, SIGKILL);
