@@ -163,10 +163,11 @@ test-cli-tls: deps-cli_tls $(B)/cli/redlock-tls $(B)/cli/redlock-tls-san $(B)/cl
 soak-cli: deps-cli $(B)/redlock ## MINUTES=n of jobs under the program that signals, stops and kills hit at random
 	prove -v -e sh test/cli/cli_soak.sh :: $(B)/redlock $(MINUTES)
 
-test-partition: test/servers/partition_test.c test/servers/late_test.c test/servers/partition.h test/lib/side.h test/lib/servers.c $(LIB) $(HEADERS) deps-partition
-	@mkdir -p $(B)/partition
-	gcc -O1 -g $(WARN) $(POSIX) -I. -Itest/lib -Itest/engine $< test/lib/servers.c $(LIB) -o $(B)/partition/partition_test
-	gcc -O1 -g $(WARN) $(POSIX) -I. -Itest/lib -Itest/engine test/servers/late_test.c test/lib/servers.c $(LIB) -o $(B)/partition/late_test
+$(B)/partition/%: test/servers/%.c test/servers/partition.h test/lib/side.h test/lib/servers.c $(LIB) $(HEADERS)
+	@mkdir -p $(@D)
+	gcc -O1 -g $(WARN) $(POSIX) -I. -Itest/lib -Itest/engine $< test/lib/servers.c $(LIB) -o $@
+
+test-partition: deps-partition $(B)/partition/partition_test $(B)/partition/late_test
 	prove -e 'sh test/servers/partition.sh' $(B)/partition/partition_test $(B)/partition/late_test
 
 # The transports in examples/.
@@ -371,7 +372,7 @@ machines: deps-machines ## MACHINES="..." the tests on other machines, by qemu: 
 	sh test/package/machines.sh $(B) $(MACHINES)
 
 SERVERS =
-test-servers: deps-servers $(foreach b,gcc small,$(addprefix $(B)/$(b)/,server_test node_test net_test fake_test)) ## SERVERS="..." the tests with other servers: Redis 6.0 to 8.6, Valkey 8 and 9
+test-servers: deps-servers $(B)/partition/late_test $(foreach b,gcc small,$(addprefix $(B)/$(b)/,server_test node_test net_test fake_test)) ## SERVERS="..." the tests with other servers: Redis 6.0 to 8.6, Valkey 8 and 9
 	@test/servers/versions.sh $(B) test $(SERVERS)
 
 # Each proof takes minutes, so not in `make test`.
