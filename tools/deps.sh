@@ -63,8 +63,9 @@ look_for() { # ITEM ...
         sanitizers) # without its run-time library -fsanitize does not link
             echo 'int main(void) { return 0; }' | clang -fsanitize=address -x c - -o /dev/null 2>/dev/null ||
                 missing="$missing libclang-rt-dev" ;;
-        gcc_32_bits) # the package of this gcc's version
-            [ -e "$(gcc -m32 -print-libgcc-file-name 2>&1)" ] || missing="$missing gcc-$(gcc -dumpversion)-multilib" ;;
+        gcc_32_bits) # the package of this gcc's version. Without it gcc -m32 names the library for 64 bits.
+            [ "$(gcc -m32 -print-libgcc-file-name)" != "$(gcc -print-libgcc-file-name)" ] ||
+                missing="$missing lib32gcc-$(gcc -dumpversion)-dev" ;;
         /*) [ -e "${item%%:*}" ] || missing="$missing ${item#*:}" ;;
         *:*) command -v "${item%%:*}" >/dev/null 2>&1 || missing="$missing ${item#*:}" ;;
         *) eval "look_for \$$item" ;;
