@@ -30,8 +30,7 @@
 /* 0 is a group, too: one whose leader is outside of this PID namespace. */
 enum { NO_GROUP = -1 };
 
-/* No more than this is read of the environment of a process. */
-enum { ENVIRONMENT_MAX = 131072, KILL_ROUNDS = 100, KILL_PAUSE_MS = 10 };
+enum { KILL_ROUNDS = 100, KILL_LOOKS = 3, KILL_PAUSE_MS = 10 };
 
 static struct {
     pid_t keeper;         /* the process that holds the lock */
@@ -118,13 +117,25 @@ static unsigned read_processes(struct process **list)
 /* 1: the process has the mark of this job in its environment. */
 static int is_marked(pid_t pid)
 {
-    static char text[ENVIRONMENT_MAX];
-    char number[24];
-    size_t size;
+    static char text[16384];
+    size_t used = 0, mark = strlen(job.mark);
+    ssize_t size;
+    char path[40];
+    int fd, found = 0;
 
-    snprintf(number, sizeof number, "%ld", (long)pid);
-    size = read_proc(number, "environ", text, sizeof text);
-    return memmem(text, size, job.mark, strlen(job.mark)) != NULL;
+    snprintf(path, sizeof path, "/proc/%ld/environ", (long)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    while (fd >= 0 && !found && (size = read(fd, text + used, sizeof text - used)) > 0) {
+        used += (size_t)size;
+        found = memmem(text, used, job.mark, mark) != NULL;
+        if (used >= mark) { /* the mark may begin at the end of this part */
+            memmove(text, text + used - (mark - 1), mark - 1);
+            used = mark - 1;
+        }
+    }
+    if (fd >= 0)
+        close(fd);
+    return found;
 }
 
 static void put_first(struct process *list, unsigned *members, unsigned i)
@@ -157,16 +168,18 @@ static unsigned find_job(struct process *list, unsigned count)
 }
 
 /* Sends a signal to the processes of the job that are not in this group (NO_GROUP: to all), and not the command; 0: to none.
-   Returns how many processes of the job live; -1 if that is not known. */
-static int signal_outside(pid_t group, int number)
+   Returns how many processes of the job live, and in *ended how many do not; -1 if that is not known. */
+static int signal_outside(pid_t group, int number, unsigned *ended)
 {
     struct process *list;
     unsigned count = read_processes(&list), members, i;
     int lives = count > 0 ? 0 : -1;
 
+    *ended = 0;
     members = find_job(list, count);
     for (i = 0; i < members; i++) {
         lives += !list[i].has_ended;
+        *ended += (unsigned)list[i].has_ended;
         if (number != 0 && list[i].group != group && list[i].pid != job.command)
             kill(list[i].pid, number);
     }
@@ -207,10 +220,12 @@ int job_signal_command(int number)
 
 void job_signal_rest(int number, int by_terminal)
 {
+    unsigned ended;
+
     signal_outside(by_terminal && job_shares_group() ? getpgrp()
                    : leads_group()                   ? job.command
                                                      : NO_GROUP,
-                   number);
+                   number, &ended);
 }
 
 void job_end(int number)
@@ -221,12 +236,18 @@ void job_end(int number)
         job_signal_command(SIGCONT); /* a stopped command would not get the signal */
 }
 
+/* A look at the processes misses one that has started another one, and has ended before its own turn: the names of all are read
+   first. Processes of the job that have ended stay until job_reap_orphans: so if a second look finds no more of them, the first
+   one has missed none. */
 int job_is_empty(void)
 {
-    int lives = signal_outside(NO_GROUP, 0);
+    unsigned ended, ended_then;
+    int lives = signal_outside(NO_GROUP, 0, &ended);
 
+    if (lives == 0)
+        lives = signal_outside(NO_GROUP, 0, &ended_then);
     if (lives >= 0)
-        return lives == 0;
+        return lives == 0 && ended == ended_then;
     waitpid(job.command, NULL, WNOHANG); /* a zombie counts as a member of its group */
     return kill(-job.command, 0) != 0;
 }
@@ -316,16 +337,18 @@ static void set_alarm(int fd, uint64_t moment_us)
 #endif
 }
 
-/* In the guard: kills the job, until nothing is left of it. A process may start another one between the look and the kill.
-   Returns 0 if the command cannot be killed. */
+/* In the guard: kills the job, until some looks in a row find nothing of it: a process may start another one between a look and
+   the kill. Returns 0 if the command cannot be killed. */
 static int kill_job(void)
 {
-    int round = 0, killed;
+    int round, empty = 0, killed = 0;
+    unsigned ended;
 
-    do
+    for (round = 0; round < KILL_ROUNDS && empty < KILL_LOOKS; round++) {
         killed = job_signal_command(SIGKILL);
-    while (signal_outside(NO_GROUP, SIGKILL) > 0 && ++round < KILL_ROUNDS &&
-           poll(NULL, 0, KILL_PAUSE_MS) == 0);
+        empty = signal_outside(NO_GROUP, SIGKILL, &ended) > 0 ? 0 : empty + 1;
+        poll(NULL, 0, KILL_PAUSE_MS);
+    }
     return killed;
 }
 

@@ -200,7 +200,37 @@ static struct beat *map_beat(const char *path)
     return map;
 }
 
-/* beat FILE [polite] [CHILD'S FILE]: runs until the test sets `stop`, at most five minutes. With "polite" it also ends
+/* Starts another process and ends, and so on: each new one has another pid, session and process group. */
+static void move_on(void)
+{
+    while (!beat->stop) {
+        pid_t next = fork();
+        if (next > 0)
+            _exit(0);
+        setsid();
+        beat->pid = getpid();
+        beat->last_us = now_us();
+        if (next < 0 || beat->last_us > beat->first_us + 60000000)
+            return;
+        sleep_ms(1);
+    }
+}
+
+/* Becomes a process that has left its parent and its group, behind one that waits. */
+static void leave(void)
+{
+    if (fork() > 0) {
+        sleep_ms(300000);
+        _exit(5);
+    }
+    if (fork() > 0)
+        _exit(0);
+    setsid();
+}
+
+/* beat FILE moves: move_on, for a minute at most.
+   beat FILE leaves: the process that `leave` makes runs.
+   beat FILE [polite] [CHILD'S FILE]: runs until the test sets `stop`, at most five minutes. With "polite" it also ends
    after SIGTERM; its child does not. */
 static int be_a_command(char **words)
 {
@@ -210,6 +240,15 @@ static int be_a_command(char **words)
     size_t i;
 
     beat = map_beat(words[0]);
+    if (words[1] != NULL && strcmp(words[1], "moves") == 0) {
+        beat->first_us = now_us();
+        move_on();
+        return 5;
+    }
+    if (words[1] != NULL && strcmp(words[1], "leaves") == 0) {
+        leave();
+        words[1] = NULL;
+    }
     if (words[1] != NULL && words[1 + polite] != NULL && fork() == 0) {
         beat = map_beat(words[1 + polite]);
         polite = 0;
@@ -1916,6 +1955,32 @@ static void stop_of_a_script(void)
     no_key_left("then");
 }
 
+/* What is left of a job is a process that starts another one and ends, again and again. No look at the processes of this machine
+   sees all of them at one moment. */
+static void moving_process(void)
+{
+    struct beat *moving = map_beat(beat_path("moving")), *next = map_beat(beat_path("next"));
+    struct program run, waits;
+    char script[400];
+
+    nodes(3);
+    snprintf(script, sizeof script, "echo $$; %s beat %s moves & sleep 300; :", self,
+             beat_path("moving"));
+    run = start("run", "--status-fd", "3", "-t", "60", "-k", "20", "x", "-c", script, NULL);
+    ok(beats(moving), "a process of the job moves on");
+    waits = start("run", "x", self, "beat", beat_path("next"), NULL);
+    signal_to(shell_of(run), SIGKILL);
+    ok(until(!lives(shell_of(run)), WAIT_MS), "the shell is killed");
+    sleep_ms(3000);
+    ok(!has_ended(run) && next->first_us == 0, "the lock is kept for the process");
+    moving->stop = 1;
+    is_int(ends(&run), 128 + SIGKILL, "until it ends: 137");
+    ok(beats(next) && next->first_us > moving->last_us, "then the next holder begins");
+    next->stop = 1;
+    is_int(ends(&waits), 5, "the next holder");
+    no_key_left("then");
+}
+
 /* A loss ends all processes of the job, in whatever group they are. */
 static void loss_ends_all(void)
 {
@@ -1965,6 +2030,30 @@ static void guard_ends_all(void)
     ok(until(!lives(b->pid), WAIT_MS), "redlock is stopped: the child of timeout is killed");
     signal_to(stopped.pid, SIGCONT);
     is_int(ends(&stopped), 79, "redlock is stopped: 79");
+    ask_all("FLUSHALL");
+}
+
+/* After a kill of redlock the guard finds a process that has left its parent by its environment, however large that is. */
+static void large_environment(void)
+{
+    struct beat *left = map_beat(beat_path("left"));
+    static char value[100000];
+    struct program run;
+    pid_t guard;
+
+    nodes(3);
+    memset(value, 'x', sizeof value - 1);
+    setenv("LARGE", value, 1);
+    setenv("AS_LARGE", value, 1);
+    run = start("run", "-t", "15", "x", self, "beat", beat_path("left"), "leaves", NULL);
+    ok(beats(left), "a process leaves its parent and its group");
+    guard = child_of(run.pid, child_of(run.pid, 0));
+    ok(until(is_called(guard, "rl-guard"), WAIT_MS), "there is a guard");
+    signal_to(guard, SIGSTOP); /* until the process has another parent than redlock */
+    signal_to(run.pid, SIGKILL);
+    is_int(ends(&run), -SIGKILL, "redlock is killed");
+    signal_to(guard, SIGCONT);
+    ok(until(!lives(left->pid), WAIT_MS), "the process is killed, too");
     ask_all("FLUSHALL");
 }
 
@@ -4427,8 +4516,10 @@ static const struct scenario {
     {"stopped_command", stopped_command},
     {"group_has_time", group_has_time},
     {"stop_of_a_script", stop_of_a_script},
+    {"moving_process", moving_process},
     {"loss_ends_all", loss_ends_all},
     {"guard_ends_all", guard_ends_all},
+    {"large_environment", large_environment},
     {"ends_all_in_a_namespace", ends_all_in_a_namespace},
     {"guard_sees_late", guard_sees_late},
     {"orphans", orphans},
