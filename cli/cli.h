@@ -351,8 +351,9 @@ struct job_setup {
     int ends_with_lock;   /* 1: guard and system kill the command if this process dies */
 };
 
-/* Forks the command, which waits, and the guard. Then the command is executed, unless a signal has asked this process to end.
-   Returns 1 if the command is executed; 0 if it is not, and its process ends; -1 if the system denies a process or a pipe. */
+/* Forks the command, which waits, and the guard. Then the command is executed, unless a signal has asked this process to end, or
+   the deadline has passed. Returns 1 if the command is executed; 0 if it is not, and its process ends; -1 if the system denies a
+   process or a pipe. */
 int job_start(char **command, const struct job_setup *setup);
 /* Tells the guard when to kill the job. Does not block: a guard that was stopped reads all deadlines when it continues. */
 void job_set_deadline(uint64_t deadline_us);

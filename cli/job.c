@@ -516,7 +516,10 @@ int job_start(char **command, const struct job_setup *setup)
     close(line[0]);
     fcntl(line[1], F_SETFL, O_NONBLOCK);
     job.guard_fd = line[1];
-    goes = is_asked_to_end() ? 0 : write(go[1], "", 1) == 1 ? 1 : -1;
+    if (is_asked_to_end() || now_us() >= setup->deadline_us)
+        goes = 0;
+    else
+        goes = write(go[1], "", 1) == 1 ? 1 : -1;
     close(go[1]);
     return goes;
 }

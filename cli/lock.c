@@ -248,6 +248,8 @@ int verb_release(int count, char **words)
     enum redlock_status status;
 
     began_us = now_us();
+    if (options.id != NULL && !options.force)
+        die(EXIT_USAGE, "release: --id is for --force only");
     if (options.force) {
         status = release_by_force(count, words);
     } else {

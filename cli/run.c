@@ -553,14 +553,15 @@ static char **command_of(int count, char **words)
     return words;
 }
 
-/* Before the command began: releases the lock, and ends this process by the signal that asked for it. */
+/* The command is not started: releases the lock, and ends this process by the signal that asked for it, if one has. */
 static void withdraw(void)
 {
     job_finish();
     session_release(&session);
     session_finish(&session);
     session_close(&session);
-    end_by_signal();
+    if (is_asked_to_end())
+        end_by_signal();
 }
 
 /* Acquires with a ttl of at least --min-hold: so nothing must succeed at the end for the lock to remain so long. */
@@ -681,8 +682,11 @@ int verb_run(int count, char **words)
     setup.mark = run.mark;
     setup.deadline_us = run.deadline_us;
     goes = job_start(command, &setup);
-    if (goes == 0)
+    if (goes == 0) {
         withdraw();
+        say(LOG_ERROR, "%s: the lock expired before the command was started", run.name);
+        return EXIT_LOST;
+    }
     if (goes < 0) {
         say(LOG_ERROR, "the command cannot be started: %s", strerror(errno));
         session_release(&session);

@@ -267,17 +267,23 @@ static void add_key(const char *key, size_t size)
     }
 }
 
-/* The pattern for SCAN: the prefix, with wildcards escaped, and the user's pattern. */
+/* Writes the text with a backslash before each of these characters. Returns the end. */
+static char *put_escaped(char *out, const char *text, const char *special)
+{
+    for (; *text != '\0'; text++) {
+        if (strchr(special, *text) != NULL)
+            *out++ = '\\';
+        *out++ = *text;
+    }
+    *out = '\0';
+    return out;
+}
+
+/* The pattern for SCAN: the prefix, and the user's pattern, in which only * and ? have a meaning. */
 static void make_pattern(char *out, const char *pattern)
 {
-    const char *from = options.prefix;
-
-    for (; *from != '\0'; from++) {
-        if (strchr("*?[]\\^", *from) != NULL)
-            *out++ = '\\';
-        *out++ = *from;
-    }
-    strcpy(out, pattern);
+    out = put_escaped(out, options.prefix, "*?[]\\");
+    put_escaped(out, pattern, "[]\\");
 }
 
 /* Takes one answer to SCAN: the cursor, then the keys. Returns 0 if there are no more. A node that does not permit SCAN is not

@@ -1267,6 +1267,17 @@ static void fork_fails(void)
     unsetenv("LD_PRELOAD");
     is_text(wrote(last, 'o'), "", "SIGTERM just before exec: the command does not run");
     no_key_left("then");
+    setenv("LD_PRELOAD", shim, 1);
+    setenv("REDLOCK_FORK", "wait2", 1);
+    is_int(redlock("run", "-t", "2", "x", "-c", "echo ran", NULL), 79,
+           "a pause until the lock has expired, before the command begins: 79");
+    ok(strstr(wrote(last, 'e'), "expired before the command was started") != NULL, "it says so");
+    setenv("REDLOCK_FORK", "wait1", 1);
+    is_int(redlock("run", "-t", "2", "--on-lost", "none", "x", "-c", "echo ran", NULL), 79,
+           "the same with --on-lost none");
+    unsetenv("LD_PRELOAD");
+    is_text(wrote(last, 'o'), "", "a pause until the lock has expired: the command does not run");
+    no_key_left("then");
 }
 
 /* A lock that is held for weeks is renewed more often than 16 bits count: with a ttl of 30 s after 7.6 days. Its pauses of
@@ -2544,6 +2555,7 @@ static void force(void)
     is_text(wrote(last, 'e'), huge, "--force says so, and no more");
     is_int(redlock("release", "--force", "--id", "", "x", NULL), 79, "--force with an empty id");
     is_int(redlock("release", "--force", "x", NULL), 64, "--force without an id");
+    is_int(redlock_with(token, "release", "--id", id, "x", NULL), 64, "an id without --force");
     ok(with_value("redlock:x", value_of(token)) > 1, "the lock is untouched");
     is_int(redlock("release", "--force", "--id", id, "x", NULL), 0, "--force with the right id");
     no_key_left("then");
@@ -4058,6 +4070,10 @@ static void list(void)
     ok(is_json(last, "\"name\":\"beta\"") && strstr(wrote(last, 'o'), "alpha") == NULL &&
            strstr(wrote(last, 'o'), "\"complete\":true") != NULL,
        "a pattern, in JSON");
+    ask_all("SET", "redlock:we[ird\\", "somebody's", "PX", "50000");
+    redlock("list", "we[*\\", NULL);
+    ok(strncmp(wrote(last, 'o'), "we[ird", 6) == 0, "in a pattern only * and ? have a meaning");
+    ask_all("DEL", "redlock:we[ird\\");
     is_int(redlock("list", "--prometheus", NULL), 0, "list --prometheus");
     snprintf(token, sizeof token, "/%d (my\\\\x1b[1mjob)\"} 1\n", run.pid);
     ok(strstr(wrote(last, 'o'), "redlock_lock_held{name=\"beta\",holder=\"") &&

@@ -1,5 +1,5 @@
 /* fork_shim.c - preloaded into a program, it lets the first or second fork fail (REDLOCK_FORK=fail1, fail2), or sends
-   SIGTERM just before that fork (term1, term2) or before execvp (exec). With REDLOCK_FORK=parent a process that has lost its parent
+   SIGTERM just before that fork (term1, term2) or before execvp (exec), or pauses for 3 s (wait1, wait2). With REDLOCK_FORK=parent a process that has lost its parent
    does not see it: a dying parent is such a parent for a moment. The resolver takes a minute for the name
    "hangs.invalid"; REDLOCK_HOSTS names a file with lines of a name and its numeric addresses. With REDLOCK_SKIP a sleep of eight seconds or more returns at once, and the clocks move on by its length. A wait
    for a server must be shorter: were it skipped, a busy machine would seem to lose its servers.
@@ -74,7 +74,10 @@ pid_t fork(void)
             errno = EAGAIN;
             return -1;
         }
-        raise(SIGTERM);
+        if (what[0] == 'w')
+            sleep(3);
+        else
+            raise(SIGTERM);
     }
     pid = real();
     if (pid == 0)
