@@ -368,9 +368,9 @@ int job_is_empty(void);
 int job_shares_group(void);
 /* 1: redlock has given it a group of its own. */
 int job_has_own_group(void);
-/* This process was put into the foreground, although it began in the background: the group of the command gets the terminal. The
-   second function takes it back: it returns 1 if it was lent. */
-void job_lend_terminal(void);
+/* If this process was put into the foreground, although it began in the background, the group of the command gets the terminal.
+   The second function takes it back. They return 1 if it is lent, or was. */
+int job_lend_terminal(void);
 int job_takes_terminal(void);
 /* Signals the command, with the group that it leads. Returns 0, after a message, if that is not permitted. */
 int job_signal_command(int number);

@@ -424,10 +424,11 @@ static int set_foreground(pid_t group)
     return done;
 }
 
-void job_lend_terminal(void)
+int job_lend_terminal(void)
 {
     if (job.own_group && !options.new_group && is_in_foreground())
         job.has_terminal = set_foreground(job.command);
+    return job.has_terminal;
 }
 
 int job_takes_terminal(void)

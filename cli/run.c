@@ -49,6 +49,7 @@ static struct {
     uint64_t warn_us;         /* when a renewal is late */
     int is_failing;           /* 1: a message has reported a failed renewal */
     int interrupted;          /* 1: Ctrl-C has reached command and supervisor alike */
+    int wants_terminal;       /* 1: the command was stopped because it uses the terminal */
     redlock_mask up, holding; /* nodes reported as connected; nodes reported to have the lock */
     redlock_mask members;     /* as in the lock, at the last turn */
 } run;
@@ -340,8 +341,8 @@ static void forward_signals(void)
             job_end(number);
         else if (is_ending(number))
             job_signal_rest(number, by_terminal);
-        if (number == SIGCONT)
-            job_lend_terminal();
+        if (number == SIGCONT && job_lend_terminal())
+            run.wants_terminal = 0;
         if (number == SIGCHLD || has_reached || is_ending(number) ||
             (!job_has_own_group() && (number == SIGCONT || number == SIGWINCH)))
             continue;
@@ -350,6 +351,16 @@ static void forward_signals(void)
             stop_by_terminal();
             job_signal_command(SIGCONT);
         }
+    }
+}
+
+/* The command is stopped because it uses the terminal: when this process is in the foreground, the command gets the terminal. A
+   shell may send no SIGCONT: for bash this process was never stopped. */
+static void lend_wanted_terminal(void)
+{
+    if (run.wants_terminal && job_lend_terminal()) {
+        run.wants_terminal = 0;
+        job_signal_command(SIGCONT);
     }
 }
 
@@ -364,10 +375,9 @@ static void report_stop(void)
         stop_by_terminal();
         return;
     }
+    run.wants_terminal = number == SIGTTIN || number == SIGTTOU;
     say(LOG_WARNING, "%s: the command is stopped%s; the lock is still renewed", run.name,
-        number == SIGTTIN || number == SIGTTOU
-            ? " because it uses the terminal, which needs --foreground"
-            : "");
+        run.wants_terminal ? " because it uses the terminal, which needs --foreground" : "");
 }
 
 /* The command has ended, and the lock is held: what of the job is left gets --kill-after to end. */
@@ -406,9 +416,9 @@ static void advance(uint64_t now, const siginfo_t *end)
 /* When the state may change without an event. */
 static uint64_t wake_us(uint64_t now, int ended)
 {
-    uint64_t wake = run.state == KILLING ? now + (uint64_t)KILL_MS * 1000
-                    : ended              ? now + (uint64_t)LOOK_MS * 1000
-                                         : UINT64_MAX;
+    uint64_t wake = run.state == KILLING          ? now + (uint64_t)KILL_MS * 1000
+                    : ended || run.wants_terminal ? now + (uint64_t)LOOK_MS * 1000
+                                                  : UINT64_MAX;
 
     if ((run.state == DRAINING || run.state == STOPPING) && run.kill_us < wake)
         wake = run.kill_us;
@@ -435,6 +445,7 @@ static siginfo_t supervise(void)
         if (run.state == OVER)
             return end;
         report_stop();
+        lend_wanted_terminal();
         job_reap_orphans();
         turn(&session, wake_us(now, ended));
     }

@@ -4352,10 +4352,10 @@ static void terminals(void)
 }
 
 /* A shell with job control, whose $COMMAND is the program. */
-static struct program start_shell(int *terminal)
+static struct program start_shell(const char *name, int *terminal)
 {
     setenv("COMMAND", program, 1);
-    setup.instead = "sh";
+    setup.instead = name;
     return start_on_terminal(terminal, "-im", NULL);
 }
 
@@ -4373,7 +4373,7 @@ static void terminal_comes_back(void)
     nodes(3);
     redlock("acquire", "-t", "600", "x", NULL);
     for (i = 0; i < sizeof lines / sizeof *lines; i++) {
-        shell = start_shell(&terminal);
+        shell = start_shell("sh", &terminal);
         type(terminal, lines[i]);
         if (i > 0)
             on_all(i == 1 ? "redlock:y" : "redlock:z");
@@ -4392,19 +4392,19 @@ static void terminal_comes_back(void)
 }
 
 /* A command that begins in the background and reads from the terminal is stopped; `fg` gives it the terminal. */
-static void background_reads(void)
+static void reads_in(const char *name)
 {
     struct program shell;
     int terminal;
 
-    nodes(3);
-    shell = start_shell(&terminal);
+    shell = start_shell(name, &terminal);
     type(terminal, "$COMMAND run x -c 'read a; echo got-$a; read b; echo got-$b' &\n");
-    ok(strstr(screen(terminal, "is stopped"), "is stopped") != NULL, "in the background: stopped");
+    ok(strstr(screen(terminal, "is stopped"), "is stopped") != NULL,
+       "%s, in the background: stopped", name);
     type(terminal, "fg\n");
     until(tcgetpgrp(terminal) != shell.pid, WAIT_MS);
     type(terminal, "one\n");
-    ok(strstr(screen(terminal, "got-one"), "got-one") != NULL, "fg: the command reads");
+    ok(strstr(screen(terminal, "got-one"), "got-one") != NULL, "%s, fg: the command reads", name);
     type(terminal, "\032");
     ok(strstr(screen(terminal, "topped"), "topped") != NULL, "Ctrl-Z: the shell says so");
     type(terminal, "echo so$((1+1))\n");
@@ -4419,6 +4419,14 @@ static void background_reads(void)
     no_key_left("then");
 }
 
+/* bash sends no SIGCONT to a job that it believes to run. */
+static void background_reads(void)
+{
+    nodes(3);
+    reads_in("sh");
+    reads_in("bash");
+}
+
 /* With stty tostop, a process in the background that prints is stopped. */
 static void background_prints(void)
 {
@@ -4426,7 +4434,7 @@ static void background_prints(void)
     int terminal;
 
     nodes(3);
-    shell = start_shell(&terminal);
+    shell = start_shell("sh", &terminal);
     type(terminal, "stty tostop; $COMMAND run -v x no-such-command & wait $!; echo got $?\n");
     ok(strstr(screen(terminal, "got 127"), "got 127") != NULL,
        "a command that is not found, in the background");
