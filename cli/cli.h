@@ -66,7 +66,7 @@ struct options {
     int log_levels; /* messages begin with their level, for the journal */
     int nonblock, foreground, new_group, no_guard, preserve_status;
     int fence, shell, force;
-    int read_only, require_durable, strict, nagios, prometheus; /* check */
+    int read_only, strict, nagios, prometheus; /* check */
     int failure; /* the exit status of each die(), instead of the argument of die(); 0: the argument */
 };
 extern struct options options;

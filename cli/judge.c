@@ -290,7 +290,7 @@ static void judge_version(struct finding *finding, const struct exam *exam)
 
 /* ---- Keeping locks ---- */
 
-static void find_durability(struct finding *finding, const struct exam *exam)
+static void judge_durable(struct finding *finding, const struct exam *exam)
 {
     const char *fsync = exam->setting[SETTING_FSYNC];
 
@@ -309,13 +309,6 @@ static void find_durability(struct finding *finding, const struct exam *exam)
         finds(finding, WARN, "AOF always, but not during rewrites");
     else
         finds(finding, PASS, "AOF always");
-}
-
-static void judge_durable(struct finding *finding, const struct exam *exam)
-{
-    find_durability(finding, exam);
-    if (options.require_durable && finding->verdict != PASS && exam->answered != 0)
-        finding->verdict = UNSAFE;
 }
 
 static int failed(const struct exam *exam, const char *status)

@@ -105,8 +105,6 @@ static const struct option_spec { /* small members together, to save memory */
      "take the lock from its holder; needs --id"},
     {"id", 0, TEXT, RELEASE, 0, &options.id, NULL, "ID", "the holder, as status prints it"},
     {"read-only", 0, FLAG, CHECK, 0, &options.read_only, NULL, "", "write nothing to the nodes"},
-    {"require-durable", 0, FLAG, CHECK, 0, &options.require_durable, NULL, "",
-     "nodes that may forget locks are a failure"},
     {"strict", 0, FLAG, CHECK, 0, &options.strict, NULL, "", "warnings are failures"},
     {"nagios", 0, FLAG, CHECK, 0, &options.nagios, NULL, "",
      "print one line, as monitoring plugins do"},

@@ -372,7 +372,7 @@ static void healthy(void)
 
     snprintf(five, sizeof five, "%s,%s,%s,%s,%s", at(0), at(1), at(2), at(3), at(4));
     for (i = 0; i < 3; i++) {
-        check(five, "--clock-window 0.5 --require-durable --strict");
+        check(five, "--clock-window 0.5 --strict");
         ok(status == 0 && complaints() == 0 && count("\"result\":\"pass\"") == 1 + 5 * 24,
            "five healthy servers: all checks pass");
         if (status != 0)
@@ -673,13 +673,13 @@ static void c12_c14_restart(void)
     only("no CONFIG", 1, 12, "warn", "not known: no such command there: config");
     check_mock((struct fault){.word = "\r\nappendfsync\r\n", .answer = "*0\r\n"}, quick);
     only("no such setting", 1, 12, "warn", "not known: it has no setting appendfsync");
-    check(with(at(RENAMED)), "--read-only --require-durable");
-    also("no CONFIG, with --require-durable", 2, 12, "unsafe", "no such command");
+    check(with(at(RENAMED)), "--read-only --strict");
+    also("no CONFIG, with --strict", 2, 12, "warn", "no such command");
     server_restart(&servers[PLAIN]);
     check(with(at(PLAIN)), "--read-only --ttl 600");
     also("has just started", 2, 14, "unsafe", "s: back too early");
-    check(with(at(PLAIN)), "--read-only --require-durable --ttl 0.1");
-    also("no AOF, with --require-durable", 2, 12, "unsafe", "no AOF");
+    check(with(at(PLAIN)), "--read-only --strict --ttl 0.1");
+    also("no AOF, with --strict", 2, 12, "warn", "no AOF");
     until = now_ms() + 20000;
     while (strcmp(ask(PLAIN, "EVAL", "return redis.call('info'):match'uptime_in_seconds:(%d+)'",
                       "0", NULL),
