@@ -52,7 +52,7 @@ enum { ALSO_MAX = 16, SLOTS_MAX = 256 };
 
 /* The options of all verbs. Durations in milliseconds. */
 struct options {
-    const char *config, *auth_file, *prefix, *id, *label, *signal, *on_lost;
+    const char *config, *auth_file, *prefix, *force, *label, *signal, *on_lost;
     const char *cacert, *cert, *key, *sni; /* TLS: files with certificates and key; a name */
     const char *auth_where; /* "FILE: line N: " if a configuration file names auth_file, else "" */
     char *nodes;            /* all lists, joined by blanks */
@@ -65,7 +65,7 @@ struct options {
     int verbose, quiet, json, here;
     int log_levels; /* messages begin with their level, for the journal */
     int nonblock, foreground, new_group, no_guard, preserve_status;
-    int fence, shell, force;
+    int fence, shell;
     int read_only, strict, nagios, prometheus; /* check */
     int failure; /* the exit status of each die(), instead of the argument of die(); 0: the argument */
 };

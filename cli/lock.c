@@ -37,8 +37,8 @@ static int finish(const char *verb, const char *name, enum redlock_status status
 {
     int result = EXIT_LOST;
 
-    if (options.force && status == REDLOCK_LOST)
-        say(LOG_ERROR, "%s: no holder has the id %s", name, options.id);
+    if (options.force != NULL && status == REDLOCK_LOST)
+        say(LOG_ERROR, "%s: no holder has the id %s", name, options.force);
     else
         result = explain(&session, name, status);
     if (options.json) {
@@ -63,7 +63,7 @@ static int finish(const char *verb, const char *name, enum redlock_status status
         session_release(&session); /* also on slow nodes, which may still run the extension */
     session_close(&session);
     must_be_written();
-    if (strcmp(verb, "acquire") != 0 && !options.force && is_asked_to_end())
+    if (strcmp(verb, "acquire") != 0 && options.force == NULL && is_asked_to_end())
         end_by_signal(); /* so that a script does not go on */
     return result;
 }
@@ -221,19 +221,18 @@ static enum redlock_status release_value(const char *key, const char *value, siz
                                         : REDLOCK_OK;
 }
 
-/* Deletes the lock of the holder that --id names, if this holder still has it. */
+/* Deletes the lock of the holder that --force names, if this holder still has it. */
 static enum redlock_status release_by_force(int count, char **words)
 {
     char key[REDLOCK_KEY_MAX + 1];
     size_t size = 0;
     int found;
 
-    if (count != 1 || options.id == NULL)
-        die(EXIT_USAGE,
-            "release --force: --id ID and NAME are required; redlock status prints the ID");
+    if (count != 1)
+        die(EXIT_USAGE, "release --force: ID and NAME are required; redlock status prints the ID");
     nodes_load();
     key_of(key, words[0]);
-    found = find_by_id(key, options.id, session.value, &size);
+    found = find_by_id(key, options.force, session.value, &size);
     take_errors();
     session.lock = &session.one;
     if (found < 0)
@@ -248,16 +247,14 @@ int verb_release(int count, char **words)
     enum redlock_status status;
 
     began_us = now_us();
-    if (options.id != NULL && !options.force)
-        die(EXIT_USAGE, "release: --id is for --force only");
-    if (options.force) {
+    if (options.force != NULL) {
         status = release_by_force(count, words);
     } else {
         read_token("release", count, words);
         adopt_token(words[0]);
         status = look_for_loss(&session, words[0], session_release(&session));
     }
-    if (status == REDLOCK_OK && options.force)
+    if (status == REDLOCK_OK && options.force != NULL)
         say(LOG_NOTICE, "%s: released; the program that held it was not stopped", words[0]);
     return finish("release", words[0], status);
 }

@@ -999,7 +999,7 @@ static void two_of_three_down(void)
     is_int(redlock("acquire", "-n", "-t", "9", "x", NULL), 69, "acquire");
     is_int(redlock_with(token, "extend", "-t", "9", "y", NULL), 69, "extend");
     is_int(redlock_with(token, "release", "y", NULL), 69, "release");
-    is_int(redlock("release", "--force", "--id", "00000000", "x", NULL), 69, "force");
+    is_int(redlock("release", "--force", "00000000", "x", NULL), 69, "force");
     is_int(redlock("status", "x", NULL), 69, "status");
     for (i = 1; i < 3; i++) {
         server_restart(&servers[i]);
@@ -2550,18 +2550,17 @@ static void force(void)
     id_of("x", id);
     snprintf(other, sizeof other, "%s", id);
     other[7] = other[7] == '0' ? '1' : '0';
-    is_int(redlock("release", "--force", "--id", other, "x", NULL), 79, "--force with a wrong id");
+    is_int(redlock("release", "--force", other, "x", NULL), 79, "--force with a wrong id");
     snprintf(huge, sizeof huge, "redlock: x: no holder has the id %s\n", other);
     is_text(wrote(last, 'e'), huge, "--force says so, and no more");
-    is_int(redlock("release", "--force", "--id", "", "x", NULL), 79, "--force with an empty id");
+    is_int(redlock("release", "--force", "", "x", NULL), 79, "--force with an empty id");
     is_int(redlock("release", "--force", "x", NULL), 64, "--force without an id");
-    is_int(redlock_with(token, "release", "--id", id, "x", NULL), 64, "an id without --force");
     ok(with_value("redlock:x", value_of(token)) > 1, "the lock is untouched");
-    is_int(redlock("release", "--force", "--id", id, "x", NULL), 0, "--force with the right id");
+    is_int(redlock("release", "--force", id, "x", NULL), 0, "--force with the right id");
     no_key_left("then");
     redlock("acquire", "-t", "60", "x", NULL);
     line_of(last, token);
-    is_int(redlock("release", "--force", "--id", id, "x", NULL), 79,
+    is_int(redlock("release", "--force", id, "x", NULL), 79,
            "--force with the id of a former holder: 79");
     ok(with_value("redlock:x", value_of(token)) > 1, "the new holder's lock is untouched");
     memset(huge, 'v', sizeof huge - 1);
@@ -2574,7 +2573,7 @@ static void force(void)
         ok(strstr(wrote(last, 'e'), id) != NULL, "%d bytes: run prints the same id as status",
            sizes[i]);
         ask(0, "APPEND", "redlock:x", "w");
-        is_int(redlock("release", "--force", "--id", id, "x", NULL), 0, "--force releases it");
+        is_int(redlock("release", "--force", id, "x", NULL), 0, "--force releases it");
         is_int(with_key("redlock:x"), 1, "a node with another value keeps its key");
         ask_all("DEL", "redlock:x");
         huge[sizes[i]] = 'v';
@@ -2582,15 +2581,14 @@ static void force(void)
     ask_all("SET", "redlock:x", "another's");
     id_of("x", id);
     ask_all("REPLICAOF", "127.0.0.1", "1");
-    is_int(redlock("release", "--force", "--id", id, "x", NULL), 77, "--force on replicas: 77");
+    is_int(redlock("release", "--force", id, "x", NULL), 77, "--force on replicas: 77");
     ask_all("REPLICAOF", "NO", "ONE");
     ask_all("DEL", "redlock:x");
     for (i = 0; i < sizeof values / sizeof *values; i++) {
         ask_all("SET", "redlock:x", values[i]);
         id_of("x", id);
         is_int((long)strlen(id), 8, "an opaque value has an id");
-        is_int(redlock("release", "--force", "--id", id, "x", NULL), 0,
-               "--force releases an opaque value");
+        is_int(redlock("release", "--force", id, "x", NULL), 0, "--force releases an opaque value");
         no_key_left("then");
     }
 }
@@ -3289,7 +3287,7 @@ static void passwords(void)
     is_int(redlock("list", NULL), 77, "a wrong password: list");
     ok(strstr(wrote(last, 'e'), "no quorum of nodes permits it: 0 of 3") != NULL,
        "stderr has: no quorum of nodes permits it: 0 of 3");
-    is_int(redlock("release", "--force", "--id", "00000000", "x", NULL), 77,
+    is_int(redlock("release", "--force", "00000000", "x", NULL), 77,
            "a wrong password: release --force");
     is_int(redlock("bench", "-n", "5", NULL), 77, "a wrong password: bench");
     is_int(count_of(wrote(last, 'o'), ": WRONGPASS "), 3, "bench says why it measured no node");
@@ -3379,8 +3377,8 @@ static void full_servers(void)
         is_int(redlock("list", NULL), 69, "list %d: list", i);
         ok(strstr(wrote(last, 'e'), "no quorum of nodes answered: 0 of 3") != NULL,
            "list %d: list does not speak of permission", i);
-        is_int(redlock("release", "--force", "--id", "00000000", "x", NULL), 69,
-               "list %d: release --force", i);
+        is_int(redlock("release", "--force", "00000000", "x", NULL), 69, "list %d: release --force",
+               i);
     }
     ask_all("CONFIG", "SET", "maxclients", "100");
     snprintf(lists[0], sizeof *lists, "redis://%s/99,redis://%s/99,redis://%s/99",
@@ -3658,7 +3656,7 @@ static void json(void)
     ask_all("FLUSHALL");
     is_object_with(token, "\"error\":\"lost\"", "extend", "--json", "-t", "9", name);
     is_object_with(token, "\"error\":\"lost\"", "release", "--json", name);
-    is_object("\"error\":\"lost\"", "release", "--json", "--force", "--id", "00000000", name);
+    is_object("\"error\":\"lost\"", "release", "--json", "--force", "00000000", name);
     redlock("acquire", "-t", "60", "x", NULL);
     line_of(last, token);
     is_object_with(token, token, "extend", "--json", "-t", "9", "x");
@@ -3670,8 +3668,8 @@ static void json(void)
     server_kill(&servers[1]);
     is_object("\"error\":\"unavailable\"", "acquire", "--json", "-n", "-t", "9", "x");
     is_object_with(token, "\"error\":\"unavailable\"", "release", "--json", "x");
-    is_object("\"error\":\"unavailable\"", "release", "--json", "--force", "--id", "00000000", "x");
-    redlock("release", "--force", "--id", "00000000", "x", NULL);
+    is_object("\"error\":\"unavailable\"", "release", "--json", "--force", "00000000", "x");
+    redlock("release", "--force", "00000000", "x", NULL);
     ok(strstr(wrote(last, 'e'), servers[0].address) != NULL, "release --force names the nodes");
     is_object("\"state\":\"unknown\"", "status", "--json", "x");
 }
@@ -4000,7 +3998,7 @@ static void several_names(void)
     run = start("run", "-t", "6", "-a", "y", "x", "sleep", "60", NULL);
     on_all("redlock:x");
     id_of("y", id);
-    is_int(redlock("release", "--force", "--id", id, "y", NULL), 0,
+    is_int(redlock("release", "--force", id, "y", NULL), 0,
            "one of two names is released by force");
     is_int(redlock("run", "-n", "y", "-c", "exec sleep 7", NULL), 0,
            "another client acquires that name");
@@ -4132,7 +4130,7 @@ static void odd_lists(void)
     ok(strstr(wrote(last, 'e'), "ERR what is AUTH ") != NULL, "the message has the rest");
     redlock("status", "x", NULL);
     redlock("check", "--clock-window", "0", NULL);
-    redlock("release", "--force", "--id", "0", "x", NULL);
+    redlock("release", "--force", "0", "x", NULL);
     signal_to(liar, SIGKILL);
     waitpid(liar, NULL, 0);
     setenv("REDLOCK_NODES", list_of(3, ""), 1);
