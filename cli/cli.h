@@ -292,6 +292,8 @@ void session_serve(struct session *session, const struct pollfd *fds);
 unsigned count_nodes(redlock_mask mask);
 /* The error of this node, for users; "" if it has none. Valid until the next call. */
 const char *error_of(const struct session *session, unsigned i);
+/* Copies the errors of plain commands (talk.h), for error_of. */
+void session_take_errors(struct session *session);
 /* Prints the errors of the nodes, one line each. */
 void say_errors(const struct session *session, enum level level);
 

@@ -180,15 +180,6 @@ int verb_extend(int count, char **words)
     return finish("extend", words[0], status);
 }
 
-/* Copies the errors of the talks, for the message at the end. */
-static void take_errors(void)
-{
-    unsigned i;
-
-    for (i = 0; i < target_count; i++)
-        memcpy(session.nodes[i].error, talks[i].node.error, sizeof talks[i].node.error);
-}
-
 /* Deletes the keys that have this value, for an operator. For a long value, or one with NULs, the script compares the
    beginning and the size. Returns REDLOCK_OK; REDLOCK_LOST if no node has the value any more; REDLOCK_UNCONFIRMED or
    REDLOCK_DENIED if too few nodes answer. */
@@ -196,29 +187,16 @@ static enum redlock_status release_value(const char *key, const char *value, siz
 {
     static const char script[] = "local v=redis.call('get',KEYS[1])return v and #v==ARGV[2]+0 and "
                                  "v:sub(1,#ARGV[1])==ARGV[1]and redis.call('del',KEYS[1])or 0";
-    const uint32_t timeout_ms = (uint32_t)options.node_timeout_ms;
     char number[24];
     const char *words[] = {"EVAL", script, "1", key, value, number};
-    unsigned i, answered = 0;
+    unsigned deleted[3], silent;
 
     snprintf(number, sizeof number, "%lu", (unsigned long)size);
-    talks_open(timeout_ms);
-    talks_ask(timeout_ms, sizeof words / sizeof *words, words);
-    for (i = 0; i < target_count; i++) {
-        const struct talk_item *answer = &talks[i].item[0];
-        int is_count = talks[i].items > 0 && answer->kind == RESP_INTEGER;
-        answered += (unsigned)is_count;
-        if (is_count && answer->integer == 1)
-            session.lock->granted = (redlock_mask)(session.lock->granted | 1U << i);
-        if (!is_count)
-            talk_note_error(&talks[i]);
-    }
-    talks_close();
-    take_errors();
-    return answered < quorum()
-               ? talks_failure() == REDLOCK_DENIED ? REDLOCK_DENIED : REDLOCK_UNCONFIRMED
-           : session.lock->granted == 0 ? REDLOCK_LOST
-                                        : REDLOCK_OK;
+    silent = talks_vote(sizeof words / sizeof *words, words, deleted);
+    session_take_errors(&session);
+    if (target_count - silent < quorum())
+        return talks_failure() == REDLOCK_DENIED ? REDLOCK_DENIED : REDLOCK_UNCONFIRMED;
+    return deleted[1] == 0 ? REDLOCK_LOST : REDLOCK_OK;
 }
 
 /* Deletes the lock of the holder that --force names, if this holder still has it. */
@@ -233,7 +211,7 @@ static enum redlock_status release_by_force(int count, char **words)
     nodes_load();
     key_of(key, words[0]);
     found = find_by_id(key, options.force, session.value, &size);
-    take_errors();
+    session_take_errors(&session);
     session.lock = &session.one;
     if (found < 0)
         return talks_failure();

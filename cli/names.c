@@ -221,11 +221,6 @@ void names_load(void)
 
 /* ---- Connections ---- */
 
-static const struct redlock_io *below(void)
-{
-    return redlock_posix();
-}
-
 /* The index of a node: its address is that of a target. */
 static unsigned index_of(const struct redlock_node *node)
 {
@@ -252,7 +247,7 @@ static int connect_next(unsigned i, struct redlock_node *node)
         strcpy(targets[i].address, name->known.address[name->turn]);
         name->tried++;
         node->error[0] = '\0'; /* that of the last address stays */
-        if (below()->dial(below()->context, node) == 0)
+        if (redlock_posix()->dial(NULL, node) == 0)
             return 0;
         turn_to_next(i);
     }
@@ -273,19 +268,19 @@ static int dial(void *context, struct redlock_node *node)
     }
     if (targets[i].error != NULL)
         redlock_set_error(node, "cannot resolve the name", targets[i].error);
-    return names[i].known.count > 0 ? connect_next(i, node) : below()->dial(below()->context, node);
+    return names[i].known.count > 0 ? connect_next(i, node) : redlock_posix()->dial(NULL, node);
 }
 
 static int ready(void *context, struct redlock_node *node)
 {
     unsigned i = index_of(node);
-    int up = below()->ready(below()->context, node);
+    int up = redlock_posix()->ready(NULL, node);
 
     (void)context;
     names[i].is_up = up > 0;
     if (up >= 0 || names[i].tried >= names[i].known.count)
         return up;
-    below()->shut(below()->context, node);
+    redlock_posix()->shut(NULL, node);
     turn_to_next(i);
     return connect_next(i, node);
 }
@@ -300,14 +295,14 @@ static void shut(void *context, struct redlock_node *node)
     if (!names[i].is_up)
         turn_to_next(i);
     names[i].is_up = 0;
-    below()->shut(below()->context, node);
+    redlock_posix()->shut(NULL, node);
 }
 
 const struct redlock_io *names_io(void)
 {
     static struct redlock_io io;
 
-    io = *below();
+    io = *redlock_posix();
     io.dial = dial;
     io.ready = ready;
     io.shut = shut;

@@ -465,7 +465,7 @@ static enum redlock_status keep_keys_for(uint64_t rest_us)
     const struct redlock_lock *lock = session.lock;
     char value[VALUE_MAX + 1], rest_ms[24], count[12], keys[ALSO_MAX][REDLOCK_KEY_MAX + 1];
     const char *words[ALSO_MAX + 7] = {"EVAL", script, count, session.key};
-    unsigned i, at = 4, says[3] = {0}, silent = 0;
+    unsigned i, at = 4, says[3], silent;
 
     for (i = 0; i < lock->extra_key_count; i++, at++) {
         snprintf(keys[i], sizeof keys[i], "%.*s", (int)lock->extra_keys[i].size,
@@ -479,20 +479,8 @@ static enum redlock_status keep_keys_for(uint64_t rest_us)
     put_random(value, TOKEN_DIGITS / 2);
     strcpy(value + TOKEN_DIGITS, session.value + TOKEN_DIGITS);
     snprintf(rest_ms, sizeof rest_ms, "%llu", (unsigned long long)(rest_us + 999) / 1000);
-    talks_open((uint32_t)options.node_timeout_ms);
-    talks_ask((uint32_t)options.node_timeout_ms, at, words);
-    for (i = 0; i < target_count; i++) {
-        const struct talk_item *answer = &talks[i].item[0];
-        if (talks[i].items > 0 && answer->kind == RESP_INTEGER && answer->integer >= 0 &&
-            answer->integer <= 2) {
-            says[answer->integer]++;
-        } else {
-            silent++;
-            talk_note_error(&talks[i]);
-        }
-        memcpy(session.nodes[i].error, talks[i].node.error, sizeof talks[i].node.error);
-    }
-    talks_close();
+    silent = talks_vote(at, words, says);
+    session_take_errors(&session);
     return says[0] >= quorum()            ? REDLOCK_OK
            : says[0] + silent >= quorum() ? REDLOCK_UNCONFIRMED
            : says[1] > 0                  ? REDLOCK_LOST

@@ -2,12 +2,11 @@
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
-#include "cli.h"
+#include "talk.h"
 
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -180,7 +179,6 @@ void session_sign(struct session *session)
 {
     static char label[200];
     char host[HOST_MAX + 1], text[100];
-    struct timespec now;
     unsigned i;
     int size;
 
@@ -188,9 +186,8 @@ void session_sign(struct session *session)
         return;
     name_host(host);
     percent_encode(text, sizeof text, options.label != NULL ? options.label : "");
-    clock_gettime(CLOCK_REALTIME, &now);
     size = snprintf(label, sizeof label, ":%s:%ld:%lld:%s", host, (long)getpid(),
-                    (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000, text);
+                    (long long)redlock_posix()->wall_us(NULL) / 1000, text);
     for (i = 0; i < session->lock_count; i++) {
         session->locks[i].label_size = (uint8_t)size;
         session->locks[i].label = label;
@@ -300,6 +297,14 @@ const char *error_of(const struct session *session, unsigned i)
     else
         snprintf(text, sizeof text, "%s", error);
     return text;
+}
+
+void session_take_errors(struct session *session)
+{
+    unsigned i;
+
+    for (i = 0; i < target_count; i++)
+        memcpy(session->nodes[i].error, talks[i].node.error, sizeof talks[i].node.error);
 }
 
 void say_errors(const struct session *session, enum level level)

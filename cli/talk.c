@@ -270,6 +270,27 @@ void talks_close(void)
         }
 }
 
+unsigned talks_vote(unsigned words, const char *const *word, unsigned votes[3])
+{
+    unsigned i, silent = 0;
+
+    memset(votes, 0, 3 * sizeof *votes);
+    talks_open((uint32_t)options.node_timeout_ms);
+    talks_ask((uint32_t)options.node_timeout_ms, words, word);
+    for (i = 0; i < target_count; i++) {
+        const struct talk_item *answer = &talks[i].item[0];
+        if (talks[i].items > 0 && answer->kind == RESP_INTEGER && answer->integer >= 0 &&
+            answer->integer <= 2) {
+            votes[answer->integer]++;
+        } else {
+            silent++;
+            talk_note_error(&talks[i]);
+        }
+    }
+    talks_close();
+    return silent;
+}
+
 int talk_field(const char *info, const char *field, char *value, size_t room)
 {
     size_t size = strlen(field);

@@ -65,6 +65,10 @@ void talks_ask(uint32_t timeout_ms, unsigned words, const char *const *word);
 void talk_send(struct talk *talk, unsigned words, const char *const *word);
 void talks_wait(uint32_t timeout_ms);
 
+/* Connects, runs a script that returns 0, 1 or 2 on all nodes, and closes the connections. votes[n] becomes the number of nodes
+   where it returned n. Returns how many nodes returned nothing of the kind. */
+unsigned talks_vote(unsigned words, const char *const *word, unsigned votes[3]);
+
 /* Copies the value of `field:` in the text of INFO, up to the end of the line. Returns 0 if there is no such field. */
 int talk_field(const char *info, const char *field, char *value, size_t room);
 /* Returns 1 if the answer is an error that begins with `prefix`. */
