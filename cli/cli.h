@@ -196,6 +196,10 @@ void json_begin(const char *verb);
 void json_string(const char *text);
 /* The same as a member of an object, with a comma before it. */
 void json_member(const char *name, const char *text);
+/* For Prometheus: begins a metric; prints one that has a single value; prints a label. */
+void metric_begin(const char *name, const char *help);
+void metric_number(const char *name, const char *help, unsigned value);
+void metric_label(FILE *to, const char *label, const char *value);
 /* Writes each byte that is not a letter, a digit or one of -_.~ as %XX. The result is cut at `room`. */
 void percent_encode(char *out, size_t room, const char *text);
 /* In place. Invalid escapes stay. */

@@ -170,40 +170,27 @@ static void print_nagios(const struct verdict_of_all *all)
 
 /* ---- Prometheus: text for the textfile collector of node_exporter ---- */
 
-static void print_metric(const char *name, const char *help)
-{
-    printf("# HELP redlock_%s %s\n# TYPE redlock_%s gauge\n", name, help, name);
-}
-
 /* Opens the labels of a node's value. */
 static void print_label(const char *name, const struct exam *exam)
 {
-    const char *at;
-
-    printf("redlock_%s{node=\"", name);
-    for (at = exam->name; *at != '\0'; at++)
-        printf(*at == '"' || *at == '\\' ? "\\%c" : "%c", *at);
-    putchar('"');
+    printf("redlock_%s{", name);
+    metric_label(stdout, "node", exam->name);
 }
 
 static void print_prometheus(const struct verdict_of_all *all)
 {
     unsigned i, n;
 
-    print_metric("status", "0 OK, 1 warning, 2 critical");
-    printf("redlock_status %d\n", all->status);
-    print_metric("nodes_usable", "Nodes without a failure");
-    printf("redlock_nodes_usable %u\n", all->usable);
-    print_metric("checks_skipped", "Checks that were not made, of all nodes");
-    printf("redlock_checks_skipped %u\n", all->skipped);
-    print_metric("quorum", "Nodes that a lock needs");
-    printf("redlock_quorum %u\n", quorum());
-    print_metric("node_up", "1: the node was asked all there is to ask");
+    metric_number("status", "0 OK, 1 warning, 2 critical", (unsigned)all->status);
+    metric_number("nodes_usable", "Nodes without a failure", all->usable);
+    metric_number("checks_skipped", "Checks that were not made, of all nodes", all->skipped);
+    metric_number("quorum", "Nodes that a lock needs", quorum());
+    metric_begin("node_up", "1: the node was asked all there is to ask");
     for (i = 0; i < target_count; i++) {
         print_label("node_up", &exams[i]);
         printf("} %d\n", exams[i].error[0] == '\0');
     }
-    print_metric("node_check",
+    metric_begin("node_check",
                  "0 pass, 1 warning, 2 failure, 3 unsafe; skipped checks are not here");
     for (i = 0; i < target_count; i++)
         for (n = 0; n < CHECKS; n++)
@@ -211,14 +198,14 @@ static void print_prometheus(const struct verdict_of_all *all)
                 print_label("node_check", &exams[i]);
                 printf(",check=\"%s\"} %d\n", checks[n].name, (int)exams[i].finding[n].verdict);
             }
-    print_metric("node_rtt_seconds", "Time that a SET takes");
+    metric_begin("node_rtt_seconds", "Time that a SET takes");
     for (i = 0; i < target_count; i++)
         for (n = 50; n <= 99 && exams[i].rtts > 0; n += 49) {
             print_label("node_rtt_seconds", &exams[i]);
             printf(",quantile=\"0.%s\"} %.6f\n", n == 50 ? "5" : "99",
                    ms(percentile(&exams[i], n)) / 1000);
         }
-    print_metric("node_clock_offset_seconds", "The node's wall clock less the one here");
+    metric_begin("node_clock_offset_seconds", "The node's wall clock less the one here");
     for (i = 0; i < target_count; i++)
         if (exams[i].clock[0].at_us != 0) {
             print_label("node_clock_offset_seconds", &exams[i]);

@@ -48,6 +48,14 @@ static void json_state(const char *name, const struct picture *picture)
 
 /* ---- redlock status ---- */
 
+/* What a node has, in a word. */
+static const char *kind_name(const struct view *view, const struct picture *picture)
+{
+    static const char *const names[] = {"absent", "other", "foreign", "error"};
+
+    return view->same && picture->state == HELD ? "same" : names[view->kind];
+}
+
 static void print_text(const char *name, const struct picture *picture)
 {
     char who[WHO_MAX + 1], text[32];
@@ -58,18 +66,16 @@ static void print_text(const char *name, const struct picture *picture)
            target_count);
     for (i = 0; i < target_count; i++) {
         const struct view *view = &picture->view[i];
-        printf("  %-24s ", targets[i].url.address);
-        if (view->kind == FAILED) {
-            printable(who, sizeof who, picture->error[i]);
-            printf("error    %s\n", who);
-        } else if (view->kind == ABSENT)
-            printf("absent\n");
-        else if (view->kind == FOREIGN)
-            printf("foreign  %s  %s\n", left_text(text, view->left_ms), type_of(view));
-        else if (view->same && picture->state == HELD)
-            printf("same     %s\n", left_text(text, view->left_ms));
-        else
-            printf("other    %s  id %s\n", left_text(text, view->left_ms), view->id);
+        printf("  %-24s %-*s", targets[i].url.address, view->kind == ABSENT ? 0 : 9,
+               kind_name(view, picture));
+        printable(who, sizeof who, picture->error[i]);
+        if (view->kind != ABSENT)
+            printf("%s", view->kind == FAILED ? who : left_text(text, view->left_ms));
+        if (view->kind == FOREIGN)
+            printf("  %s", type_of(view));
+        else if (view->kind == PRESENT && !(view->same && picture->state == HELD))
+            printf("  id %s", view->id);
+        printf("\n");
     }
 }
 
@@ -85,11 +91,7 @@ static void print_json(const char *name, const struct picture *picture)
         const struct view *view = &picture->view[i];
         printf("%s{\"url\":", i > 0 ? "," : "");
         json_string(targets[i].url.address);
-        printf(",\"value\":\"%s\"", view->kind == FAILED                   ? "error"
-                                    : view->kind == ABSENT                 ? "absent"
-                                    : view->kind == FOREIGN                ? "foreign"
-                                    : view->same && picture->state == HELD ? "same"
-                                                                           : "other");
+        json_member("value", kind_name(view, picture));
         if (view->kind == PRESENT)
             json_member("id", view->id);
         else if (view->kind == FOREIGN)
@@ -355,9 +357,9 @@ static struct metric {
     char *text;
     size_t size;
 } metrics[] = {
-    {"held", "1: a holder has the lock on a majority of the nodes", NULL, NULL, 0},
-    {"remaining_seconds", "Until the lock expires on a majority of the nodes", NULL, NULL, 0},
-    {"nodes", "Nodes that have the same holder", NULL, NULL, 0},
+    {"lock_held", "1: a holder has the lock on a majority of the nodes", NULL, NULL, 0},
+    {"lock_remaining_seconds", "Until the lock expires on a majority of the nodes", NULL, NULL, 0},
+    {"lock_nodes", "Nodes that have the same holder", NULL, NULL, 0},
 };
 enum { METRICS = sizeof metrics / sizeof *metrics };
 
@@ -370,14 +372,6 @@ static void begin_metrics(void)
             die(EXIT_SYSTEM, "no memory");
 }
 
-static void put_label(FILE *to, const char *label, const char *value)
-{
-    fprintf(to, "%s=\"", label);
-    for (; *value != '\0'; value++)
-        fprintf(to, *value == '"' || *value == '\\' ? "\\%c" : "%c", *value);
-    fprintf(to, "\"");
-}
-
 static void add_metrics(const char *name, const struct picture *picture)
 {
     const struct view *best = &picture->view[picture->best];
@@ -386,12 +380,12 @@ static void add_metrics(const char *name, const struct picture *picture)
 
     printable(clean, sizeof clean, name);
     for (i = 0; i < METRICS; i++) {
-        fprintf(metrics[i].values, "redlock_lock_%s{", metrics[i].name);
-        put_label(metrics[i].values, "name", clean);
+        fprintf(metrics[i].values, "redlock_%s{", metrics[i].name);
+        metric_label(metrics[i].values, "name", clean);
         if (i == 0 && picture->state == HELD) {
             describe_holder(who, sizeof who, best->value);
             fputc(',', metrics[i].values);
-            put_label(metrics[i].values, "holder", who);
+            metric_label(metrics[i].values, "holder", who);
         }
         fprintf(metrics[i].values, "} ");
     }
@@ -412,15 +406,12 @@ static void print_metrics(unsigned answered, int complete)
     for (i = 0; i < METRICS; i++) {
         if (fclose(metrics[i].values) != 0)
             die(EXIT_SYSTEM, "no memory");
-        printf("# HELP redlock_lock_%s %s\n# TYPE redlock_lock_%s gauge\n%s", metrics[i].name,
-               metrics[i].help, metrics[i].name, metrics[i].text);
+        metric_begin(metrics[i].name, metrics[i].help);
+        printf("%s", metrics[i].text);
         free(metrics[i].text);
     }
-    printf("# HELP redlock_list_complete 1: all locks are here\n"
-           "# TYPE redlock_list_complete gauge\nredlock_list_complete %d\n"
-           "# HELP redlock_list_nodes Nodes that have answered\n"
-           "# TYPE redlock_list_nodes gauge\nredlock_list_nodes %u\n",
-           complete, answered);
+    metric_number("list_complete", "1: all locks are here", (unsigned)complete);
+    metric_number("list_nodes", "Nodes that have answered", answered);
 }
 
 static void print_lock(const char *name, const struct picture *picture, int is_first)

@@ -253,6 +253,25 @@ void json_member(const char *name, const char *text)
     json_string(text);
 }
 
+void metric_begin(const char *name, const char *help)
+{
+    printf("# HELP redlock_%s %s\n# TYPE redlock_%s gauge\n", name, help, name);
+}
+
+void metric_number(const char *name, const char *help, unsigned value)
+{
+    metric_begin(name, help);
+    printf("redlock_%s %u\n", name, value);
+}
+
+void metric_label(FILE *to, const char *label, const char *value)
+{
+    fprintf(to, "%s=\"", label);
+    for (; *value != '\0'; value++)
+        fprintf(to, *value == '"' || *value == '\\' ? "\\%c" : "%c", *value);
+    fprintf(to, "\"");
+}
+
 void percent_encode(char *out, size_t room, const char *text)
 {
     size_t used = 0;
