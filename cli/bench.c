@@ -32,19 +32,6 @@ static void record(struct times *times, uint64_t us)
     times->us[times->count++] = us < UINT32_MAX ? (uint32_t)us : UINT32_MAX;
 }
 
-static int compare(const void *one, const void *other)
-{
-    uint32_t a = *(const uint32_t *)one, b = *(const uint32_t *)other;
-
-    return (a > b) - (a < b);
-}
-
-static void sort(struct times *times)
-{
-    if (times->count > 0)
-        qsort(times->us, times->count, sizeof *times->us, compare);
-}
-
 /* `permille` of 1000 times are at most this long, in microseconds. 0: there are none. */
 static uint32_t quantile(const struct times *times, unsigned permille)
 {
@@ -332,17 +319,9 @@ static void delete_keys(void)
 /* A process that deletes the keys if this one is killed. It deletes them twice, because commands may still be in flight. */
 static void clean_up_after(int line)
 {
-    sigset_t all;
     char word;
-    int fd;
 
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, NULL);
-    setpgid(0, 0);
-    rename_process("rl-cleaner");
-    for (fd = 0; fd < 1024; fd++)
-        if (fd != line)
-            close(fd);
+    become_quiet_process("rl-cleaner", line, line);
     if (read(line, &word, 1) == 1)
         _exit(0);
     delete_keys();
@@ -522,9 +501,9 @@ int verb_bench(int count, char **words)
     measure_nodes(duration_ms);
     measure();
     for (i = 0; i < PHASES; i++)
-        sort(&bench.phase[i]);
+        sort_times(bench.phase[i].us, bench.phase[i].count);
     for (i = 0; i < target_count; i++)
-        sort(&bench.node[i]);
+        sort_times(bench.node[i].us, bench.node[i].count);
     (options.json ? print_json : print_text)();
     must_be_written();
     if (bench.failed > 0) {

@@ -9,7 +9,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 struct exam exams[REDLOCK_NODES_MAX];
 /* A key for each node, and one key that is set on all nodes: a server where it exists already is listed twice. */
@@ -308,14 +307,6 @@ static void try_a_lock(void)
     must_be("release", is_1);
 }
 
-static void sleep_until(uint64_t until_us)
-{
-    uint64_t now = now_us(), left_us = until_us > now ? until_us - now : 0;
-    struct timespec time = {(time_t)(left_us / 1000000), (long)(left_us % 1000000) * 1000};
-
-    nanosleep(&time, NULL);
-}
-
 /* Measures by the clock here when a key with a TTL of EXPIRY_MS expires; gives up after three times that time. */
 static void watch_expiry(void)
 {
@@ -344,15 +335,8 @@ static void watch_expiry(void)
                 exam->alive_us = talks[i].sent_us;
             watching |= exam->gone_us == 0;
         }
-        sleep_until(now_us() + 5000);
+        poll(NULL, 0, 5);
     }
-}
-
-static int shorter(const void *a, const void *b)
-{
-    uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
-
-    return left < right ? -1 : left > right;
 }
 
 static void measure_latency(void)
@@ -367,7 +351,7 @@ static void measure_latency(void)
                 exams[i].rtt_us[exams[i].rtts++] = (uint32_t)talks[i].rtt_us;
     }
     for (i = 0; i < target_count; i++)
-        qsort(exams[i].rtt_us, exams[i].rtts, sizeof(uint32_t), shorter);
+        sort_times(exams[i].rtt_us, exams[i].rtts);
     ask(ASK_EVAL, "EVAL", release_script, "1", own_key, token, NULL);
 }
 
@@ -379,7 +363,7 @@ static void wait_until(uint64_t until_us)
     uint64_t now;
 
     while ((now = now_us()) < until_us) {
-        sleep_until(now + 500000 < until_us ? now + 500000 : until_us);
+        poll(NULL, 0, until_us - now < 500000 ? (int)((until_us - now + 999) / 1000) : 500);
         ask(ASK_TIME, "TIME", NULL);
     }
 }

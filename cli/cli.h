@@ -185,6 +185,9 @@ long parse_duration(const char *text);
 /* The number if the text has only digits and is at most `most`, else -1. */
 long parse_number(const char *text, long most);
 
+/* The shortest first. */
+void sort_times(uint32_t *us, size_t count);
+
 /* Two hex digits for each byte, and a NUL. */
 void put_hex(char *out, const uint8_t *bytes, size_t size);
 /* The same for `size` random bytes, at most 20: a unique name. */
@@ -395,6 +398,11 @@ void job_finish(void);
 void process_begin(int count, char **words);
 /* Changes the process name and the arguments that other users see. The arguments are overwritten: copy those still needed. */
 void rename_process(const char *name);
+/* For a process in the background: blocks all signals, leaves the process group, and closes all descriptors but these two, because
+   the reader of an inherited pipe would wait until this process ends. */
+void become_quiet_process(const char *name, int line, int other);
+/* Reads /proc/PID/FILE; returns the size, 0 if there is no such process. */
+size_t read_proc(long pid, const char *file, char *text, size_t room);
 
 /* From here on signals are handled, and only in sleep_on and is_asked_to_end. */
 void signals_begin(void);

@@ -74,17 +74,12 @@ void name_host(char host[HOST_MAX + 1])
 static long long begin_of(long pid)
 {
 #ifdef __linux__
-    char path[40], text[512] = "";
+    char text[512];
     const char *end;
     unsigned long long ticks;
     struct timespec wall, boot;
-    FILE *file;
 
-    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
-    if ((file = fopen(path, "re")) == NULL)
-        return 0;
-    text[fread(text, 1, sizeof text - 1, file)] = '\0';
-    fclose(file);
+    read_proc(pid, "stat", text, sizeof text);
     end = strrchr(text, ')'); /* the name of the program, before this, may have blanks */
     if (end == NULL ||
         sscanf(end + 1,

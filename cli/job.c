@@ -49,26 +49,8 @@ struct process {
     int has_ended; /* a zombie */
 };
 
-/* Reads /proc/PID/FILE; returns the size, 0 if there is no such process. */
-static size_t read_proc(const char *pid, const char *file, char *text, size_t room)
-{
-    size_t used = 0;
-    ssize_t size = 1;
-    char path[64];
-    int fd;
-
-    snprintf(path, sizeof path, "/proc/%.20s/%s", pid, file);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    while (fd >= 0 && used < room - 1 && (size = read(fd, text + used, room - 1 - used)) > 0)
-        used += (size_t)size;
-    if (fd >= 0)
-        close(fd);
-    text[used] = '\0';
-    return used;
-}
-
 /* Returns 0 if there is no such process. A zombie with threads lives: only its first thread has ended. */
-static int read_process(const char *pid, struct process *process)
+static int read_process(pid_t pid, struct process *process)
 {
     char text[512], state = 'Z';
     int parent, group;
@@ -82,7 +64,7 @@ static int read_process(const char *pid, struct process *process)
                               "%ld",
                               &state, &parent, &group, &threads) != 4)
         return 0;
-    process->pid = (pid_t)atol(pid);
+    process->pid = pid;
     process->parent = parent;
     process->group = group;
     process->has_ended = (state == 'Z' || state == 'X') && threads <= 1;
@@ -107,7 +89,7 @@ static unsigned read_processes(struct process **list)
             *list = longer;
         }
         if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
-            count += (unsigned)read_process(entry->d_name, &(*list)[count]);
+            count += (unsigned)read_process((pid_t)atol(entry->d_name), &(*list)[count]);
     }
     if (folder != NULL)
         closedir(folder);
@@ -352,28 +334,14 @@ static int kill_job(void)
     return killed;
 }
 
-static void become_quiet_process(int line)
-{
-    sigset_t all;
-    int fd;
-
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, NULL);
-    setpgid(0, 0);
-    rename_process("rl-guard"); /* killall -9 redlock must not kill the guard */
-    for (fd = 0; fd < 1024;
-         fd++) /* the reader of an inherited pipe would wait until the guard ends */
-        if (fd != line && fd != STDERR_FILENO)
-            close(fd);
-}
-
 /* Waits for data from a pipe; only the supervisor has the other end. The supervisor writes deadlines; the end of the stream means
    that the supervisor is dead. */
 static void stand_guard(int line, uint64_t deadline_us)
 {
     struct pollfd fds[2] = {{line, POLLIN, 0}, {-1, POLLIN, 0}};
 
-    become_quiet_process(line);
+    become_quiet_process("rl-guard", /* killall -9 redlock must not kill the guard */
+                         line, STDERR_FILENO);
     fds[1].fd = open_alarm();
     for (;;) {
         uint64_t now = now_us(), left_ms = deadline_us > now ? (deadline_us - now + 999) / 1000 : 0;

@@ -1,9 +1,10 @@
-/* process.c - signals, clock, sleep and name of the process. Calls no other file of the program.
+/* process.c - signals, clock, sleep and name of the process; what /proc tells. Calls no other file of the program.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
 #include "cli.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -34,6 +35,37 @@ void rename_process(const char *name)
 #endif
     memset(words_begin, 0, room);
     snprintf(words_begin, room, "%s", name);
+}
+
+void become_quiet_process(const char *name, int line, int other)
+{
+    sigset_t all;
+    int fd;
+
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    setpgid(0, 0);
+    rename_process(name);
+    for (fd = 0; fd < 1024; fd++)
+        if (fd != line && fd != other)
+            close(fd);
+}
+
+size_t read_proc(long pid, const char *file, char *text, size_t room)
+{
+    size_t used = 0;
+    ssize_t size = 1;
+    char path[64];
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/%ld/%s", pid, file);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    while (fd >= 0 && used < room - 1 && (size = read(fd, text + used, room - 1 - used)) > 0)
+        used += (size_t)size;
+    if (fd >= 0)
+        close(fd);
+    text[used] = '\0';
+    return used;
 }
 
 /* ---- Signals ---- */

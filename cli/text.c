@@ -142,6 +142,19 @@ long parse_number(const char *text, long most)
     return *text == '\0' && value <= most ? value : -1;
 }
 
+static int compare_times(const void *one, const void *other)
+{
+    uint32_t a = *(const uint32_t *)one, b = *(const uint32_t *)other;
+
+    return (a > b) - (a < b);
+}
+
+void sort_times(uint32_t *us, size_t count)
+{
+    if (count > 0)
+        qsort(us, count, sizeof *us, compare_times);
+}
+
 void put_hex(char *out, const uint8_t *bytes, size_t size)
 {
     size_t i;
