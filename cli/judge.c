@@ -332,7 +332,8 @@ static void judge_disk(struct finding *finding, const struct exam *exam)
         finds(finding, WARN, "the last rewrite of the AOF failed");
 }
 
-enum { DURABLE = 11, BUSY = 16 }; /* indices of two checks in the table */
+/* Indices of some checks in the table. */
+enum { ROLE = 5, DISTINCT = 6, DURABLE = 11, EVICTION = 14, BUSY = 16 };
 
 static void judge_restart(struct finding *finding, const struct exam *exam)
 {
@@ -643,31 +644,23 @@ const struct check checks[CHECKS] = {
 };
 
 /* If one of these checks is not permitted, that is a warning, because without it an unsafe node may stay unnoticed. */
-static const char *const vital[] = {"role", "distinct servers", "survives restart", "eviction"};
-
-static int is_vital(const struct check *check)
-{
-    size_t i;
-
-    for (i = 0; i < sizeof vital / sizeof *vital; i++)
-        if (strcmp(check->name, vital[i]) == 0)
-            return 1;
-    return 0;
-}
+static const unsigned vital[] = {ROLE, DISTINCT, DURABLE, EVICTION};
 
 /* Only for a node that was reached and is not busy: any other node has failed already. */
 static void warn_of_skipped(struct exam *exam)
 {
     char why[sizeof exam->finding[0].value];
-    unsigned n;
+    size_t i;
 
     if (exam->error[0] != '\0' || exam->finding[BUSY].verdict == FAIL)
         return;
-    for (n = 0; n < CHECKS; n++)
-        if (exam->finding[n].verdict == SKIPPED && is_vital(&checks[n])) {
-            memcpy(why, exam->finding[n].value, sizeof why);
-            finds(&exam->finding[n], WARN, "not known: %.180s", why);
+    for (i = 0; i < sizeof vital / sizeof *vital; i++) {
+        struct finding *finding = &exam->finding[vital[i]];
+        if (finding->verdict == SKIPPED) {
+            memcpy(why, finding->value, sizeof why);
+            finds(finding, WARN, "not known: %.180s", why);
         }
+    }
 }
 
 void judge_all(void)

@@ -44,6 +44,13 @@ static void print_verdict(const struct exam *exam, unsigned n)
         printf("          why: %s\n          fix: %s\n", checks[n].why, checks[n].fix);
 }
 
+/* How many checks were skipped. */
+static void print_skipped(const char *before, unsigned count)
+{
+    if (count > 0)
+        printf("%s%u check%s skipped", before, count, count > 1 ? "s" : "");
+}
+
 static void print_node(const struct exam *exam)
 {
     unsigned n, skipped = 0;
@@ -57,19 +64,10 @@ static void print_node(const struct exam *exam)
         printf("  offset %+.3f s", offset_s(exam));
     for (n = 1; n < CHECKS; n++)
         skipped += exam->finding[n].verdict == SKIPPED;
-    if (skipped > 0)
-        printf("  %u check%s skipped%s", skipped, skipped > 1 ? "s" : "",
-               options.verbose ? "" : " (-v says why)");
-    printf("\n");
+    print_skipped("  ", skipped);
+    printf(skipped > 0 && !options.verbose ? " (-v says why)\n" : "\n");
     for (n = 1; n < CHECKS; n++)
         print_verdict(exam, n);
-}
-
-/* Printed after the sum of the findings: how many checks were skipped. */
-static void print_skipped(const struct verdict_of_all *all)
-{
-    if (all->skipped > 0)
-        printf(", %u check%s skipped", all->skipped, all->skipped > 1 ? "s" : "");
 }
 
 static void print_text(const struct verdict_of_all *all)
@@ -78,7 +76,7 @@ static void print_text(const struct verdict_of_all *all)
 
     printf("REDLOCK %s  %u node%s, quorum %u, %u usable", status_names[all->status], target_count,
            target_count > 1 ? "s" : "", quorum(), all->usable);
-    print_skipped(all);
+    print_skipped(", ", all->skipped);
     printf("\n");
     if (options.quiet)
         return;
@@ -154,7 +152,7 @@ static void print_nagios(const struct verdict_of_all *all)
 
     printf("REDLOCK %s - %u of %u nodes usable", status_names[all->status], all->usable,
            target_count);
-    print_skipped(all);
+    print_skipped(", ", all->skipped);
     print_worst();
     printf(" | usable=%u;%u:;%u:;0;%u skipped=%u", all->usable, target_count, quorum(),
            target_count, all->skipped);
