@@ -364,7 +364,8 @@ struct job_setup {
    the deadline has passed. Returns 1 if the command is executed; 0 if it is not, and its process ends; -1 if the system denies a
    process or a pipe. */
 int job_start(char **command, const struct job_setup *setup);
-/* Tells the guard when to kill the job. Does not block: a guard that was stopped reads all deadlines when it continues. */
+/* Tells the guard when to kill the job. Does not block: a guard that was stopped reads all deadlines when it continues. One that
+   was killed is replaced. */
 void job_set_deadline(uint64_t deadline_us);
 int job_has_guard(void);
 /* 1: the command has ended, as *end says. It stays a zombie until job_finish. */

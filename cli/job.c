@@ -265,16 +265,6 @@ void job_reap_orphans(void)
 
 /* ---- The guard ---- */
 
-void job_set_deadline(uint64_t deadline_us)
-{
-    if (job.guard == 0 ||
-        write(job.guard_fd, &deadline_us, sizeof deadline_us) == sizeof deadline_us ||
-        errno != EPIPE)
-        return;
-    job.guard = 0;
-    say(LOG_WARNING, "the guard process is gone");
-}
-
 int job_has_guard(void)
 {
     return job.guard > 0;
@@ -363,6 +353,38 @@ static void stand_guard(int line, uint64_t deadline_us)
             _exit(0);
         }
     }
+}
+
+/* Returns 0 if the system denies a process or a pipe. */
+static int start_guard(uint64_t deadline_us)
+{
+    int line[2];
+
+    job.guard = 0;
+    if (pipe2(line, O_CLOEXEC) != 0)
+        return 0;
+    job.guard = fork();
+    if (job.guard == 0) {
+        close(line[1]);
+        stand_guard(line[0], deadline_us);
+    }
+    close(line[0]);
+    fcntl(line[1], F_SETFL, O_NONBLOCK);
+    job.guard_fd = line[1];
+    return job.guard > 0;
+}
+
+/* A guard that was killed is replaced. job_reap_orphans removes it. */
+void job_set_deadline(uint64_t deadline_us)
+{
+    if (job.guard <= 0 ||
+        write(job.guard_fd, &deadline_us, sizeof deadline_us) == sizeof deadline_us ||
+        errno != EPIPE)
+        return;
+    close(job.guard_fd);
+    say(LOG_WARNING, start_guard(deadline_us)
+                         ? "the guard process is gone; another one was started"
+                         : "the guard process is gone, and no other one can be started");
 }
 
 /* ---- Start ---- */
@@ -454,7 +476,7 @@ static void become(char **command, int go, const struct job_setup *setup)
 
 int job_start(char **command, const struct job_setup *setup)
 {
-    int has_guard = setup->ends_with_lock && !options.no_guard, go[2], line[2], goes;
+    int go[2], goes;
 
     job.keeper = getpid();
     job.name = setup->name;
@@ -465,26 +487,17 @@ int job_start(char **command, const struct job_setup *setup)
 #ifdef __linux__
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 #endif
-    if (pipe2(go, O_CLOEXEC) != 0 || pipe2(line, O_CLOEXEC) != 0 || (job.command = fork()) < 0)
+    if (pipe2(go, O_CLOEXEC) != 0 || (job.command = fork()) < 0)
         return -1;
     if (job.command == 0) {
         close(go[1]);
-        close(line[1]);
         become(command, go[0], setup);
     }
     close(go[0]);
     if (job.own_group)
         setpgid(job.command, job.command);
-    if (has_guard && (job.guard = fork()) < 0)
+    if (setup->ends_with_lock && !options.no_guard && !start_guard(setup->deadline_us))
         return -1; /* when this process exits, the pipe is closed, and the child ends */
-    if (has_guard && job.guard == 0) {
-        close(go[1]);
-        close(line[1]);
-        stand_guard(line[0], setup->deadline_us);
-    }
-    close(line[0]);
-    fcntl(line[1], F_SETFL, O_NONBLOCK);
-    job.guard_fd = line[1];
     if (is_asked_to_end() || now_us() >= setup->deadline_us)
         goes = 0;
     else

@@ -1433,6 +1433,8 @@ static void supervisor_dies(void)
     signal_to(guard, SIGKILL);
     ok(writes(unguarded, 'e', "the guard process is gone"), "kill -9 of the guard: a message");
     ok(!has_ended(unguarded) && lives(d[0]->pid), "kill -9 of the guard: the command continues");
+    ok(until(is_called(child_of(unguarded.pid, d[0]->pid), "rl-guard"), WAIT_MS),
+       "kill -9 of the guard: there is another one");
     d[0]->stop = d[1]->stop = 1;
     is_int(ends(&unguarded), 5, "kill -9 of the guard: the command's status");
 
