@@ -749,11 +749,6 @@ static uint64_t rl_mark_late(struct redlock_client *c, struct redlock_lock *lock
 
 /* ---- States --------------------------------------------------------------------------------- */
 
-/* The tests stop where a condition is false. */
-#ifndef RL_ASSERT
-#define RL_ASSERT(condition) ((void)(condition))
-#endif
-
 /* Which states may follow. IDLE may follow each: by a release, which begins there, or the end of
    the client. */
 static int rl_may_follow(enum rl_state from, enum rl_state to)
