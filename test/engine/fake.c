@@ -500,7 +500,7 @@ void fake_begin(struct redlock_client *client, struct redlock_node *nodes, unsig
         memset(n, 0, offsetof(struct fake_node, server) + offsetof(struct mini_server, keys));
         memset(&n->in_used, 0, sizeof *n - offsetof(struct fake_node, in_used));
         n->delay_us = 1000;
-        n->server.run = 90000 + i;
+        n->server.run = 1000 * (i + 1);
     }
     fake_logged = 0;
     fake_unlogged = 0;

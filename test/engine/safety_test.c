@@ -3152,10 +3152,13 @@ static void r09_no_repair_after_the_end(void)
    as a duplicate, then to the first server again. This server may still run the SET. */
 static void r08b_another_server_for_a_while(void)
 {
+    unsigned first;
+
     begin_with_defaults(3);
     warm_up();
     fake_hold(2);
     is_int(acquire(0), REDLOCK_OK, "r08b: held, a SET is unanswered");
+    first = fake_nodes[2].server.run;
     fake_nodes[2].server.run = fake_nodes[0].server.run;
     fake_break(2);
     is_int(extend(), REDLOCK_OK, "r08b: extended");
@@ -3164,7 +3167,7 @@ static void r08b_another_server_for_a_while(void)
     fake_pass(&client, 500 * MS);
     ok(nodes[2].state != REDLOCK_NODE_READY && has_error(2, "same server"),
        "r08b: the other server is rejected: %s", nodes[2].error);
-    fake_nodes[2].server.run = 90002;
+    fake_nodes[2].server.run = first;
     fake_pass(&client, 4000 * MS);
     extend();
     fake_pass(&client, 4000 * MS);
