@@ -604,10 +604,11 @@ static int rl_wait(struct redlock_client *c, uint64_t timeout_us)
 }
 
 /* A blocking call first reads what has come since the last one: replies to earlier commands, and
-   the end of connections that servers have closed, which only the read after the last reply sees.
-   A call does not read if the client was served less than fresh_us ago: the poll is a part of the
+   the end of connections that servers have closed, which only the read after the last reply sees. A
+   call does not read if the client was served less than fresh_us ago: the poll is a part of the
    latency of an acquire. An extension and a release always read: a late grant makes a member, which
-   counts in the round, and a reply frees the place of a release that is repeated. R4, R8, R8b, R9 */
+   counts in the round, and a reply frees the place of a release that is repeated. R4, R8, R8b,
+   R9 */
 static void rl_catch_up(struct redlock_client *c, uint64_t fresh_us)
 {
     uint64_t served_us;
@@ -623,7 +624,8 @@ static void rl_catch_up(struct redlock_client *c, uint64_t fresh_us)
         ;
 }
 
-/* A loop over the event-driven calls, and an example of one. `started` is what the start returned. */
+/* A loop over the event-driven calls, and an example of one. `started` is what the start
+   returned. */
 static enum redlock_status rl_run_until_done(struct redlock_client *client,
                                              struct redlock_lock *lock, enum redlock_status started)
 {

@@ -335,8 +335,8 @@ struct rl_input {
     unsigned reads; /* how many more may be done */
 };
 
-/* Connects a node that is IDLE, or DOWN when its pause is over. A pause that would end after
-   too_late_us is cut short; 0: none is. R5 */
+/* Connects a node that is IDLE, or DOWN when its pause is over. Before the moment too_late_us a
+   pause that would end after it is cut to a 64th; 0 is in the past, and cuts none. R5 */
 REDLOCK_PRIVATE void rl_connect_if_due(struct redlock_client *c, struct redlock_node *node,
                                        uint64_t too_late_us);
 

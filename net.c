@@ -262,7 +262,8 @@ static int net_dial(void *context, struct redlock_node *node)
         return -1;
     }
     /* After EINTR the connect is in progress, as after EINPROGRESS. EAGAIN means that the queue of
-       a unix socket is full, and that no connect is in progress: it is a failure, like a refusal. */
+       a unix socket is full, and that no connect is in progress: it is a failure, like a
+       refusal. */
     if (connect(fd, &to.any, size) != 0 && errno != EINPROGRESS && errno != EINTR) {
         redlock_set_error(node, "connect", strerror(errno));
         (void)close(fd);

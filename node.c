@@ -209,7 +209,8 @@ static struct redlock_request *rl_request(struct redlock_node *node, unsigned nt
     return &node->priv.requests[at < REDLOCK_PIPELINE_MAX ? at : at - REDLOCK_PIPELINE_MAX];
 }
 
-/* Whether the last request can count one more command: the same one, and both replies are dropped. */
+/* Whether the last request can count one more command: the same one, and both replies are
+   dropped. */
 static int rl_is_shared(const struct redlock_request *last, const void *owner, unsigned command)
 {
     return owner == NULL && last->owner == NULL && last->command == command &&
@@ -259,10 +260,9 @@ static void rl_pop(struct redlock_node *node)
         node->priv.first = 0;
 }
 
-/* A late reply is of use to a command that creates the key, and to an extension: it says whether
-   the key is there. A repair makes no member, nor does an extension behind an unanswered command
-   that creates the key. The reply to a command that creates the key is never dropped here. R8,
-   R8b, R9 */
+/* In LATE and STALE a reply still says whether the key is there: so it goes to the lock that sent a
+   command that creates the key, and to the new owner of an extension; others are dropped. A late
+   reply to a repair makes no member, nor does one to an extension that was YOUNG. R8, R8b, R9 */
 static void rl_hand_over(struct redlock_request *request, void *new_owner, unsigned role)
 {
     unsigned command = request->command & RL_COMMAND;
@@ -323,7 +323,8 @@ static void rl_out_sent(struct redlock_client *c, unsigned bit)
 }
 
 /* Disconnects. If all that is wrong is that the connection was lost, a node that `reconnect` marks
-   may be connected again at once: servers close idle connections. Any other waits out a pause. R5 */
+   may be connected again at once: servers close idle connections. Any other waits out a pause.
+   R5 */
 static void rl_node_broke(struct redlock_client *c, struct redlock_node *node, enum rl_error error)
 {
     unsigned bit = node->priv.bit;
@@ -446,8 +447,9 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
             return 0;
         message.node = rl_first_node(c, nodes); /* a command for several does not ask for it */
         size = rl_encode(c, &message, command);
+        /* too long for an empty buffer is only a password that has grown since redlock_init */
         if (size == 0 && (c->priv.out.used == 0 || !rl_make_room(c)))
-            return 0; /* too long for an empty buffer is only a password that has grown since redlock_init */
+            return 0;
     } while (size == 0);
     for (bit = 1; bit <= nodes; bit <<= 1, node++) {
         if (!(nodes & bit))
@@ -519,7 +521,8 @@ static int rl_is_unidentified(const struct redlock_client *c, const struct redlo
     return (c->priv.unidentified & node->priv.bit) != 0;
 }
 
-/* For a new connection. After redlock_adopt its run_id is the first one: it proves no restart. R8b */
+/* For a new connection. After redlock_adopt its run_id is the first one: it proves no restart.
+   R8b */
 static void rl_forget_server(struct redlock_client *c, struct redlock_node *node)
 {
     node->priv.run = node->priv.age_s = node->priv.id = 0;
@@ -655,7 +658,8 @@ static void rl_votes_from_now(struct redlock_client *c, struct redlock_node *nod
         node->priv.votes_us += wait_us - age_us;
 }
 
-/* The server runs no scripts yet. A later connection asks for the run_id: R13 and R14 rest on it. */
+/* The server runs no scripts yet. A later connection asks for the run_id: R13 and R14 rest on
+   it. */
 static int rl_is_not_ready(const struct resp_item *item)
 {
     return rl_is_error(item, "LOADING\0BUSY\0");

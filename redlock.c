@@ -297,8 +297,8 @@ static void rl_count_agreement(struct redlock_lock *lock, unsigned bit, uint64_t
         rl_set(&lock->priv.round.agreed, bit);
 }
 
-/* Counts a vote; a held lock notes for its caller what comes after the decision. The replies to a
-   rollback are not votes: they only name the holder. */
+/* Counts a reply to the present command. After the decision a held lock notes for its caller who
+   has granted it. The replies to a rollback only name the holder, and say where the key is gone. */
 static void rl_count_vote(struct redlock_lock *lock, const struct redlock_node *node,
                           const struct rl_reply *reply)
 {
@@ -323,7 +323,8 @@ static void rl_count_vote(struct redlock_lock *lock, const struct redlock_node *
         rl_clear(&lock->refused, bit);
         if (state == RL_ASKING || state == RL_AGREEING)
             rl_count_agreement(lock, bit, (uint64_t)item->integer);
-        if (vote != RL_REPAIRED || rl_is_held(lock)) /* else it proves nothing of the past. R9 */
+        /* a repair proves nothing of the past: while votes are counted it is none. R9 */
+        if (vote != RL_REPAIRED || rl_is_held(lock))
             rl_set(&lock->granted, bit);
     }
 }
@@ -353,7 +354,7 @@ static void rl_owed_replied(struct redlock_owed *owed, unsigned bit, const struc
 
 /* The vote will not come. The command is sent a second time, unless it acquires. R1. A release
    whose connection breaks again counts as one that failed for a time. R4 */
-static void rl_unanswered(const struct redlock_node *node, struct redlock_lock *lock)
+static void rl_miss_vote(const struct redlock_node *node, struct redlock_lock *lock)
 {
     unsigned bit = node->priv.bit, state = lock->priv.state;
 
@@ -409,7 +410,7 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
     if (reply->vote == RL_UNANSWERED) {
         if (reply->role != RL_VOTER)
             return; /* decided without it */
-        rl_unanswered(node, lock);
+        rl_miss_vote(node, lock);
     } else {
         rl_learn_of_key(c, lock, bit, reply);
         if (reply->role == RL_VOTER || rl_is_held(lock))
@@ -443,7 +444,7 @@ static void rl_void_votes(struct redlock_client *c, const struct redlock_node *n
             if ((lock->granted & bit) && rl_in_round(lock)) {
                 rl_clear(&lock->granted, bit);
                 rl_clear(&lock->priv.round.agreed, bit);
-                rl_unanswered(node, lock);
+                rl_miss_vote(node, lock);
             } else if (!(lock->priv.unsent & bit)) {
                 continue;
             }
@@ -499,7 +500,7 @@ REDLOCK_PRIVATE void rl_forget(struct redlock_client *c, struct redlock_lock *lo
 /* Begins a round: a new command to all nodes, a new count of votes. */
 static void rl_begin_round(struct redlock_client *c, struct redlock_lock *lock)
 {
-    rl_end_round(c, lock, RL_LATE); /* those of the round before, which has succeeded */
+    rl_end_round(c, lock, RL_LATE); /* a round that has succeeded ends only here */
     lock->priv.attempt.suspect = (redlock_mask)rl_suspects(c, lock);
     lock->priv.started_us = c->priv.now_us;
     lock->priv.unsent = c->priv.all;
@@ -598,8 +599,8 @@ static void rl_send_order(struct redlock_client *c, struct redlock_lock *lock, u
         rl_try_native(c, lock, sent);
 }
 
-/* A node that has no connection counts as failed, also while it is connected again: it may be
-   hung, and accept connections. The command is sent when it is back. */
+/* A node that is DOWN counts as failed. For an attempt so does one that is connected again after a
+   failure: it may be hung, and accept connections. The command is sent when the node is ready. */
 static void rl_mark_away(struct redlock_lock *lock, const struct redlock_node *node, unsigned bit)
 {
     unsigned state = lock->priv.state;
@@ -629,7 +630,7 @@ static int rl_may_be_young(const struct redlock_lock *lock, unsigned bit)
             (lock->priv.attempt.creating | lock->priv.attempt.suspect)) != 0;
 }
 
-static void rl_quarantine(struct redlock_node *node)
+static void rl_set_quarantine_error(struct redlock_node *node)
 {
     node->error[0] = '\0';
     rl_set_error(node, RL_QUARANTINED);
@@ -645,7 +646,7 @@ static struct rl_order rl_order_for(const struct redlock_client *c, struct redlo
 
     order.mute = mute;
     if (mute)
-        rl_quarantine(node);
+        rl_set_quarantine_error(node);
     if (mute || rl_is_held(lock))
         order.role = rl_is(command, RL_CREATES) ? RL_STALE : RL_NOBODY;
     else if (rl_is(command, RL_EXTENDS) && rl_may_be_young(lock, bit))
@@ -656,7 +657,7 @@ static struct rl_order rl_order_for(const struct redlock_client *c, struct redlo
 /* Nodes that a release can be sent to. It may wait behind a handshake that is queued: there it
    does no harm, whatever the handshake leads to, and a server that hangs runs it when it goes on.
    R4, R12 */
-static unsigned rl_take_releases(const struct redlock_client *c)
+static unsigned rl_ready_for_releases(const struct redlock_client *c)
 {
     unsigned nodes = c->priv.in[REDLOCK_NODE_READY], queued = c->priv.in[REDLOCK_NODE_HANDSHAKE];
 
@@ -667,10 +668,11 @@ static unsigned rl_take_releases(const struct redlock_client *c)
 }
 
 /* Nodes that the present command of a lock can be sent to. */
-static unsigned rl_take_command(const struct redlock_client *c, const struct redlock_lock *lock)
+static unsigned rl_ready_for_command(const struct redlock_client *c,
+                                     const struct redlock_lock *lock)
 {
     return lock->priv.state == RL_ROLLING_BACK || lock->priv.state == RL_RELEASING
-               ? rl_take_releases(c)
+               ? rl_ready_for_releases(c)
                : c->priv.in[REDLOCK_NODE_READY];
 }
 
@@ -681,7 +683,7 @@ REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock 
     unsigned nodes = lock->priv.unsent & ~(unsigned)c->priv.full, ready, away;
 
     rl_connect(c, nodes, lock->priv.state == RL_EXTENDING ? lock->valid_until_us : 0);
-    ready = nodes & rl_take_command(c, lock);
+    ready = nodes & rl_ready_for_command(c, lock);
     away = nodes & ~ready;
     for (; away != 0; away &= away - 1)
         rl_mark_away(lock, rl_first_node(c, away), rl_first_bit(away));
@@ -710,7 +712,8 @@ static void rl_set_late_errors(struct redlock_client *c, unsigned nodes)
     }
 }
 
-/* Votes of these nodes did not come in time: they count as failed, and their nodes get the error. */
+/* Votes of these nodes did not come in time: they count as failed, and their nodes get the
+   error. */
 static void rl_fail_late(struct redlock_client *c, struct redlock_lock *lock, unsigned nodes)
 {
     rl_set_late_errors(c, nodes);
@@ -724,7 +727,8 @@ static uint64_t rl_longest_wait_us(const struct redlock_lock *lock)
     return lock->ttl_ms * (RL_MS_US / 4);
 }
 
-/* Fails the votes of the nodes whose time is up. Returns when the time of the next node is up. R15 */
+/* Fails the votes of the nodes whose time is up. Returns when the time of the next node is up.
+   R15 */
 static uint64_t rl_mark_late(struct redlock_client *c, struct redlock_lock *lock)
 {
     unsigned nodes = (lock->priv.unsent | lock->priv.unanswered) & ~(unsigned)lock->failed,
@@ -1021,7 +1025,7 @@ static void rl_hold(struct redlock_client *c, struct redlock_lock *lock)
 }
 
 /* Proposes the largest counter to all nodes. R16 */
-static void rl_agree(struct redlock_client *c, struct redlock_lock *lock)
+static void rl_begin_agreement(struct redlock_client *c, struct redlock_lock *lock)
 {
     if (++lock->priv.attempt.confirms > RL_CONFIRMS_MAX) {
         rl_roll_back(c, lock, REDLOCK_PENDING);
@@ -1142,7 +1146,8 @@ static void rl_retry(struct redlock_client *c, struct redlock_lock *lock)
 }
 
 /* Sets when a notified waiter retries: within a round trip. After spurious notifications it backs
-   off two times of three, for longer each time: so few waiters ask at once, however many wait. R7 */
+   off two times of three, for longer each time: so few waiters ask at once, however many wait.
+   R7 */
 static void rl_hasten_retry(struct redlock_client *c, struct redlock_lock *lock)
 {
     uint64_t soon_us;
@@ -1235,13 +1240,14 @@ static void rl_owed_tick(struct redlock_client *c)
         owed->due_us = c->priv.now_us + RL_OWED_MS * RL_MS_US;
         rl_connect(c, nodes, 0);
         rl_set(&owed->unanswered,
-               rl_send(c, owed, nodes & rl_take_releases(c), RL_DELETE, RL_OWED));
+               rl_send(c, owed, nodes & rl_ready_for_releases(c), RL_DELETE, RL_OWED));
     }
 }
 
 /* Releases the lock on all nodes that may have it. Returns whether that is done: the outcome is
    known, and each node was sent the release. A node without a free request is asked for no reply
-   then, so that it finds one. Nodes that cannot be sent the release in time are left to rl_owe. R4 */
+   then, so that it finds one. Nodes that cannot be sent the release in time are left to rl_owe.
+   R4 */
 static int rl_is_rolled_back(struct redlock_client *c, struct redlock_lock *lock)
 {
     rl_ask_nodes(c, lock);
@@ -1251,7 +1257,7 @@ static int rl_is_rolled_back(struct redlock_client *c, struct redlock_lock *lock
             return 0;
     }
     rl_clear(&lock->priv.unsent,
-             rl_send(c, lock, lock->priv.unsent & rl_take_releases(c), RL_DELETE, RL_NOBODY));
+             rl_send(c, lock, lock->priv.unsent & rl_ready_for_releases(c), RL_DELETE, RL_NOBODY));
     if (rl_unsent_up(c, lock) != 0 && lock->priv.outcome != REDLOCK_LOST &&
         !rl_past(c, lock->priv.due_us))
         return 0; /* a loss is reported at once */
@@ -1330,7 +1336,7 @@ static void rl_end_extension(struct redlock_client *c, struct redlock_lock *lock
 }
 
 /* A held lock: late grants count, and nodes that are ready only now are sent the command. R2 */
-static void rl_serve_the_rest(struct redlock_client *c, struct redlock_lock *lock)
+static void rl_serve_held(struct redlock_client *c, struct redlock_lock *lock)
 {
     if (rl_past(c, lock->valid_until_us))
         lock->priv.unsent = 0;
@@ -1422,7 +1428,7 @@ static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
         if (rl_is_quorum(c, rl_agreed(lock)))
             rl_hold(c, lock); /* HELD; page, steps 3 and 4. Or ROLLING_BACK: too late. R3 */
         else if (rl_use_fencing(lock) && rl_is_quorum(c, lock->granted))
-            rl_agree(c, lock); /* AGREEING */
+            rl_begin_agreement(c, lock); /* AGREEING */
         else if (rl_has_failed(c, lock, c->priv.all) && rl_knows_why(c, lock))
             rl_roll_back(c, lock, REDLOCK_PENDING); /* ROLLING_BACK */
         return;
@@ -1442,7 +1448,7 @@ static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
 
     case RL_HELD: /* until an extension begins, or for ever */
         if (lock->status != REDLOCK_PENDING)
-            rl_serve_the_rest(c, lock);
+            rl_serve_held(c, lock);
         else if (cancelled)
             rl_finish(c, lock, REDLOCK_CANCELLED);
         else if (rl_is_auto(lock))
@@ -1452,7 +1458,7 @@ static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
         return;
 
     case RL_RENEWING: /* until the next automatic extension. R10 */
-        rl_serve_the_rest(c, lock);
+        rl_serve_held(c, lock);
         if (cancelled)
             rl_finish(c, lock, REDLOCK_CANCELLED);
         else if (rl_past(c, lock->valid_until_us))
@@ -1482,7 +1488,8 @@ static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
     case RL_RELEASING: /* page: compare the value, delete, on all nodes that may have it. R11 */
         if (rl_release(c, lock)) {
             rl_notify_own(c, lock);
-            rl_enter(lock, RL_ROLLING_BACK, rl_patient_until(c, lock)); /* sends the rest */
+            /* also nodes that it could not be sent to yet are sent the release */
+            rl_enter(lock, RL_ROLLING_BACK, rl_patient_until(c, lock));
         }
         return;
     }

@@ -99,7 +99,8 @@ REDLOCK_API uint32_t redlock_version(void);
 
 #define REDLOCK_NONE 0xffffffffu /* in a setting: really 0, because 0 means "the default" */
 
-/* Clear all and set what you need: 0 is the default everywhere, also for fields of later versions. */
+/* Clear all and set what you need: 0 is the default everywhere, also for fields of later
+   versions. */
 struct redlock_settings {
     /* Votes needed, N/2+1..N; default N/2+1. More tolerates faulty nodes, but fewer failed ones. */
     uint32_t quorum;
@@ -380,7 +381,8 @@ REDLOCK_API void redlock_handle_events(struct redlock_client *client, unsigned i
 
 /* Counts votes, decides, sends, connects, gives up what is late; bounded work per node and lock.
    Returns the microseconds until it must be called again, unless an event or a start comes first: 0
-   is at once, also when a lock is complete; REDLOCK_NEVER: no timer. Calling it sooner is harmless. */
+   is at once, also when a lock is complete; REDLOCK_NEVER: no timer. Calling it sooner is
+   harmless. */
 REDLOCK_API uint64_t redlock_tick(struct redlock_client *client);
 
 /* The next lock whose operation is complete, in order of completion; NULL: none. lock->operation
@@ -427,7 +429,8 @@ struct redlock_io {
 };
 
 /* For authors of such a table: sets node->error to "what: why" unless an earlier error stands
-   there; `why` may be NULL. Cut off after REDLOCK_ERROR_MAX bytes. No effect without REDLOCK_TEXTS. */
+   there; `why` may be NULL. Cut off after REDLOCK_ERROR_MAX bytes. No effect without
+   REDLOCK_TEXTS. */
 REDLOCK_API void redlock_set_error(struct redlock_node *node, const char *what, const char *why);
 
 /* The table for POSIX, in net.c: non-blocking close-on-exec sockets, poll(), TCP_NODELAY, no

@@ -39,7 +39,8 @@
 #define REDLOCK_PIPELINE_MAX (REDLOCK_HOSTED ? 255 : 8)
 #endif
 #ifndef REDLOCK_SEND_MAX
-/* Bytes waiting to be sent, up to 65535; must hold the longest command. RAM of the client: 1 each. */
+/* Bytes waiting to be sent, up to 65535; must hold the longest command. RAM of the client: 1
+   each. */
 #define REDLOCK_SEND_MAX (REDLOCK_HOSTED ? 16384 : REDLOCK_FENCING ? 598 : 484)
 #endif
 #ifndef REDLOCK_READ_MAX

@@ -46,9 +46,9 @@ struct redlock_node_private {
     uint32_t age_s;    /* how long that process has run */
     uint64_t votes_us; /* a moment: from then on it votes. R14 */
     uint32_t id;       /* the server's number of this connection, from HELLO; 0: not known */
-    /* The number that a former connection had in the process `last_run`: that connection broke under
-       a command that creates a key, and the server has not closed it yet. 0: there is none, its
-       number is not known, or there are several. R8b */
+    /* The number that a former connection had in the process `last_run`: that connection broke
+       under a command that creates a key, and the server has not closed it yet. 0: there is none,
+       its number is not known, or there are several. R8b */
     uint32_t former;
 
     /* Requests: commands whose replies are due. */
@@ -77,7 +77,8 @@ struct redlock_lock_private {
     int8_t outcome; /* enum redlock_status: how the operation will end; PENDING: not decided */
     struct redlock_lock *next, *prev;
 
-    /* The present command: a round, or a command that is sent to the rest while the lock is held. */
+    /* The present command: a round, or a command that is sent to the rest while the lock is
+       held. */
     redlock_mask unsent;     /* nodes that it must still be sent to */
     redlock_mask unanswered; /* nodes whose reply to it is due, and counts in this round */
 
@@ -122,7 +123,7 @@ struct redlock_lock_private {
     /* Moments. */
     uint64_t in_line_us; /* the lock began to wait in line for the present attempt */
     uint64_t started_us; /* T1 of the attempt, or of the extension. R1 */
-    uint64_t asked_us;   /* the round began: each node has its time for a vote from then on. R15 */
+    uint64_t asked_us;   /* the nodes were asked for votes: each has its time from then on. R15 */
     uint64_t due_us;     /* the lock is stepped, if nothing happens to it before */
     uint64_t until_us;   /* wait_ms is over; REDLOCK_NEVER: an acquire with wait_ms 0 */
 };

@@ -218,7 +218,8 @@ static enum resp_event resp_end_item(struct resp_reader *r)
 }
 
 /* The head of an item with so many elements was read: they come next, a level deeper. Those of an
-   attribute, and of what is nested too deep, are only counted. An attribute is itself no element. */
+   attribute, and of what is nested too deep, are only counted. An attribute is itself no
+   element. */
 static enum resp_event resp_begin_elements(struct resp_reader *r, uint32_t count)
 {
     uint8_t attribute = (r->priv.means & RESP_ATTRIBUTE) != 0;

@@ -28,7 +28,8 @@ extern "C" {
 #define RESP_TEXT_MAX 63 /* bytes kept of a text or a number, 20..255. RAM: 1 byte each */
 #endif
 #ifndef RESP_DEPTH_MAX
-/* Nesting of arrays and maps that is understood, 1..8: what is deeper is skipped. RAM: 4 bytes each */
+/* Nesting of arrays and maps that is understood, 1..8: what is deeper is skipped. RAM: 4 bytes
+   each */
 #define RESP_DEPTH_MAX (REDLOCK_NOTIFICATION ? 4 : 1)
 #endif
 #ifndef RESP_SIZE_MAX

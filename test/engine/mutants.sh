@@ -298,7 +298,7 @@ R5|node.c|s/nodes &= c->priv.all;/;/|a lock may have been that of a client with 
 R9|redlock.c|s/(if \(vote != RL_REPAIRED) \|\| rl_is_held\(lock\)\)/$1)/|a late repair is no failure
 R3|core.h|s/now_us > c->priv.now_us \? now_us : c->priv.now_us/now_us/|a clock that steps back gives no time
 R13|redlock.c|s/ \|\|\s+lock->priv.state == RL_EXTENDING;/;/|a vote for an extension on a connection that breaks in this tick does not count
-R13|redlock.c|s/(rl_clear\(&lock->priv.round.agreed, bit\);\s+)rl_unanswered\(node, lock\);/$1rl_set(\&lock->failed, bit);/|the extension is sent again after such a break
+R13|redlock.c|s/(rl_clear\(&lock->priv.round.agreed, bit\);\s+)rl_miss_vote\(node, lock\);/$1rl_set(\&lock->failed, bit);/|the extension is sent again after such a break
 R14|redlock.c|s/if \(mute \|\| rl_is_held/if (rl_is_held/|a node that is excluded from voting has no vote
 R4|redlock.c|s/if \(REDLOCK_OWED_MAX > 0 && reply->role == RL_OWED\)/if (0)/|the answer to a release that is owed is no vote
 R4|redlock.c|s/rl_redirect\(c, lock, unanswered, owed, RL_OWED\);//|a late reply to a release answers the owed release
