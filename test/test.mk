@@ -271,9 +271,10 @@ LOOP-libevent = $$(pkg-config --cflags --libs libevent_core)
 LOOP-glib = $$(pkg-config --cflags --libs glib-2.0)
 LOOP-sd_event = $$(pkg-config --cflags --libs libsystemd)
 
-$(B)/loops/%: examples/loops/%.c examples/loops/app.c examples/loops/app.h $(B)/libredlock.a $(HEADERS)
+# By one compiler: valgrind cannot read the debug information of each clang.
+$(B)/loops/%: examples/loops/%.c examples/loops/app.c examples/loops/app.h $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
-	gcc $(CFLAGS) $(WARN) $(POSIX) -I. $< examples/loops/app.c $(B)/libredlock.a -o $@ $(LOOP-$*)
+	gcc $(CFLAGS) $(WARN) $(POSIX) -I. $< examples/loops/app.c $(LIB) -o $@ $(LOOP-$*)
 
 $(B)/loops/loops_test: test/ports/loops_test.c test/lib/servers.c test/lib/servers.h test/lib/tap.h
 	@mkdir -p $(@D)
