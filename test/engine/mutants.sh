@@ -211,7 +211,7 @@ R10|redlock.c|s/late && lock->priv.op.renewals == 0/0/|the limit of automatic ex
 R10|redlock.c|s/rl_not_after\(&end_us, ([^;]*)\);/end_us = $1;/|an extension with a shorter TTL is due after a third of that TTL
 R10|redlock.c|s/lock->ttl_ms - lock->ttl_ms \/ 3/0/|an extension is due after a third of the TTL
 R10|redlock.c|s/else if \(rl_past\(c, lock->valid_until_us\)\)\s+rl_roll_back/else if (0) rl_roll_back/|the loss when the validity is over
-R11|redlock.c|s/rl_end_round\(c, lock, RL_LATE\);( \/\* those)/$1/|a round discards the votes that an earlier one waits for
+R11|redlock.c|s/rl_end_round\(c, lock, RL_LATE\);( \/\* a round)/$1/|a round discards the votes that an earlier one waits for
 R10|redlock.c|s/due_us = end_us > rest_us \? end_us - rest_us : 0;/due_us = lock->priv.started_us + lock->ttl_ms \/ 3 * RL_MS_US;/|auto-extension that starts late extends at once
 R10|redlock.c|s/if \(!rl_is_auto\(lock\) \|\| status == REDLOCK_CANCELLED\)/if (!rl_is_auto(lock) || status != REDLOCK_OK)/|an automatic extension that failed is tried again
 R10|redlock.c|s/soon_us \+ \(lock->valid_until_us - c->priv.now_us\) \/ 4/lock->valid_until_us/|tried again in time
