@@ -283,8 +283,7 @@ static void rl_put_one(struct resp_writer *w, const struct rl_message *m, unsign
         more_keys = m->owed != NULL ? m->owed->more_keys : rl_more_keys(m->lock, m->command);
     for (; command > 0; command--)
         text += strlen(text) + 1;
-    /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): rl_words has each
-       command */
+    /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): each is in rl_words */
     resp_put_command(w, (unsigned)(*text++ - '0') + more_keys);
     while ((which = (uint8_t)*text++) != 0) {
         if (which < '0') {
