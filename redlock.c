@@ -1488,7 +1488,7 @@ static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
     case RL_RELEASING: /* page: compare the value, delete, on all nodes that may have it. R11 */
         if (rl_release(c, lock)) {
             rl_notify_own(c, lock);
-            /* also nodes that it could not be sent to yet are sent the release */
+            /* there the release is sent to nodes that could not take it yet, too */
             rl_enter(lock, RL_ROLLING_BACK, rl_patient_until(c, lock));
         }
         return;
