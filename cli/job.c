@@ -149,24 +149,30 @@ static unsigned find_job(struct process *list, unsigned count)
     }
 }
 
-/* Sends a signal to the processes of the job that are not in this group (NO_GROUP: to all), and not the command; 0: to none.
-   Returns how many processes of the job live, and in *ended how many do not; -1 if that is not known. */
-static int signal_outside(pid_t group, int number, unsigned *ended)
+/* What one look at the processes of this machine has found of the job. */
+struct look {
+    int works; /* 0: the processes cannot be listed */
+    unsigned living, ended;
+};
+
+/* Sends a signal to the processes of the job that are not in this group (NO_GROUP: to all), and not the command; 0: to none. */
+static struct look signal_outside(pid_t group, int number)
 {
     struct process *list;
     unsigned count = read_processes(&list), members, i;
-    int lives = count > 0 ? 0 : -1;
+    struct look look = {count > 0, 0, 0};
 
-    *ended = 0;
     members = find_job(list, count);
     for (i = 0; i < members; i++) {
-        lives += !list[i].has_ended;
-        *ended += (unsigned)list[i].has_ended;
+        if (list[i].has_ended)
+            look.ended++;
+        else
+            look.living++;
         if (number != 0 && list[i].group != group && list[i].pid != job.command)
             kill(list[i].pid, number);
     }
     free(list);
-    return lives;
+    return look;
 }
 
 /* The command leads a group: its own, or one that it has made, as timeout(1) does in the foreground. */
@@ -202,12 +208,10 @@ int job_signal_command(int number)
 
 void job_signal_rest(int number, int by_terminal)
 {
-    unsigned ended;
-
     signal_outside(by_terminal && job_shares_group() ? getpgrp()
                    : leads_group()                   ? job.command
                                                      : NO_GROUP,
-                   number, &ended);
+                   number);
 }
 
 void job_end(int number)
@@ -223,15 +227,16 @@ void job_end(int number)
    one has missed none. */
 int job_is_empty(void)
 {
-    unsigned ended, ended_then;
-    int lives = signal_outside(NO_GROUP, 0, &ended);
+    struct look first = signal_outside(NO_GROUP, 0), second;
 
-    if (lives == 0)
-        lives = signal_outside(NO_GROUP, 0, &ended_then);
-    if (lives >= 0)
-        return lives == 0 && ended == ended_then;
-    waitpid(job.command, NULL, WNOHANG); /* a zombie counts as a member of its group */
-    return kill(-job.command, 0) != 0;
+    if (!first.works) {
+        waitpid(job.command, NULL, WNOHANG); /* a zombie counts as a member of its group */
+        return kill(-job.command, 0) != 0;
+    }
+    if (first.living > 0)
+        return 0;
+    second = signal_outside(NO_GROUP, 0);
+    return second.living == 0 && second.ended == first.ended;
 }
 
 int job_has_ended(siginfo_t *end)
@@ -314,11 +319,10 @@ static void set_alarm(int fd, uint64_t moment_us)
 static int kill_job(void)
 {
     int round, empty = 0, killed = 0;
-    unsigned ended;
 
     for (round = 0; round < KILL_ROUNDS && empty < KILL_LOOKS; round++) {
         killed = job_signal_command(SIGKILL);
-        empty = signal_outside(NO_GROUP, SIGKILL, &ended) > 0 ? 0 : empty + 1;
+        empty = signal_outside(NO_GROUP, SIGKILL).living > 0 ? 0 : empty + 1;
         poll(NULL, 0, KILL_PAUSE_MS);
     }
     return killed;

@@ -487,9 +487,17 @@ static enum redlock_status keep_keys_for(uint64_t rest_us)
                                           : REDLOCK_EXPIRED;
 }
 
+/* How long --min-hold still lasts, in microseconds. 0: it is over, or lasts less than 50 ms. */
+static uint64_t hold_left_us(void)
+{
+    uint64_t now = now_us(), end = run.acquired_us + (uint64_t)options.min_hold_ms * 1000;
+
+    return options.min_hold_ms > 0 && end > now + 50000 ? end - now : 0;
+}
+
 static void end_hold(void)
 {
-    uint64_t now, hold_us = run.acquired_us + (uint64_t)options.min_hold_ms * 1000;
+    uint64_t left_us;
     struct redlock_lock *lock = session.lock;
     enum redlock_status status;
     int held = !run.lost || run.at_most;
@@ -499,11 +507,11 @@ static void end_hold(void)
     while (lock->status == REDLOCK_PENDING)
         turn(&session, UINT64_MAX);
     redlock_next_completed(&session.client);
-    if (options.min_hold_ms > 0 && held) /* a node that is connected late gets the key, too */
+    if (held && hold_left_us() > 0) /* a node that is connected late gets the key, too */
         session_settle(&session);
-    now = now_us();
-    if (options.min_hold_ms > 0 && hold_us > now + 50000 && held) {
-        status = keep_keys_for(hold_us - now);
+    left_us = held ? hold_left_us() : 0;
+    if (left_us > 0) {
+        status = keep_keys_for(left_us);
         redlock_abandon(&session.client, lock);
     } else {
         status = session_release(&session);
