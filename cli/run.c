@@ -4,13 +4,17 @@
    SIGTERM, and SIGKILL at D. The guard (job.c) knows D, too.
 
        state      the lock is   ends
-       RUNNING    renewed       when the command has ended: OVER; DRAINING if a signal has ended it, or has asked it to end
+       RUNNING    renewed       when the command has ended: OVER; DRAINING if a signal has ended it, or has asked it to end;
+                                when the job is asked to end, with -k: DRAINING; when the lock is lost: STOPPING, or LET_GO
        DRAINING   renewed       when the job is empty: OVER; at kill_us: KILLING; when the lock is lost: STOPPING
        STOPPING   lost          when the job is empty: OVER; at kill_us: KILLING
        KILLING    as before     when the job is empty, or cannot be killed: OVER
-       LET_GO     lost          when the command has ended: OVER. Only with --on-lost none
+       LET_GO     lost          when the command has ended: OVER; when the job is asked to end, with -k: STOPPING. Only with
+                                --on-lost none
        OVER       as before     the lock is released
 
+   A state that has a kill_us keeps it, or gets an earlier one. "With -k": a user has given --kill-after. Its default is no limit
+   for a command that was asked to end, because a program that stops redlock, such as systemd, has a limit itself.
    The job is the command and all that it has started (job.c). What a command leaves in the background when it exits by itself
    is not waited for.
 
@@ -52,7 +56,7 @@ static struct {
     int wants_terminal;       /* 1: the command was stopped because it uses the terminal */
     redlock_mask up, holding; /* nodes reported as connected; nodes reported to have the lock */
     redlock_mask members;     /* as in the lock, at the last turn */
-} run;
+} run = {.kill_us = UINT64_MAX};
 
 /* ---- Options ---- */
 
@@ -63,7 +67,8 @@ static const struct {
                {"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"KILL", SIGKILL}};
 
 static int stop_signal;
-static int goes_on; /* 1: the command goes on when the lock is lost */
+static int goes_on;        /* 1: the command goes on when the lock is lost */
+static int has_kill_after; /* 1: a user has given --kill-after */
 
 static void check_options(int has_timeout)
 {
@@ -82,7 +87,8 @@ static void check_options(int has_timeout)
     shortest_ms = options.max_hold_ms >= 0 && options.max_hold_ms < options.ttl_ms
                       ? options.max_hold_ms
                       : options.ttl_ms;
-    if (options.kill_after_ms < 0)
+    has_kill_after = options.kill_after_ms >= 0;
+    if (!has_kill_after)
         options.kill_after_ms = shortest_ms / 6 < 5000 ? shortest_ms / 6 : 5000;
     goes_on = strcmp(options.on_lost, "none") == 0;
     if (!goes_on && strcmp(options.on_lost, "term") != 0)
@@ -210,19 +216,23 @@ static void renewed(void)
     job_set_deadline(end_us());
 }
 
-/* Ends the job, by kill_us at the latest. This is final, because a renewal that succeeds now cannot take the signal back. */
+/* Ends the job, by kill_us at the latest. This is final, because a renewal that succeeds now cannot take the signal back. With
+   --on-lost none a loss sends no signal and sets no limit; a job that has a limit already keeps it. */
 static void stop(uint64_t kill_us, const char *why)
 {
+    int lets_go = goes_on && run.state == RUNNING;
+
     run.lost = 1;
-    run.state = goes_on ? LET_GO : STOPPING;
-    run.kill_us = kill_us;
+    run.state = lets_go ? LET_GO : STOPPING;
+    if (!goes_on && kill_us < run.kill_us)
+        run.kill_us = kill_us;
     redlock_cancel(&session.client, session.lock);
-    job_set_deadline(kill_us);
+    job_set_deadline(run.kill_us);
     if (!goes_on) /* before the message: the reader of stderr may be slow */
         job_end(stop_signal);
     event("lost");
     say(LOG_ERROR, "%s: %s%s", run.name, why,
-        goes_on ? "; the command goes on" : "; the command is ended");
+        lets_go ? "; the command goes on" : "; the command is ended");
 }
 
 static long seconds_left(uint64_t now)
@@ -327,6 +337,22 @@ static void look_at_lock(uint64_t now)
     }
 }
 
+/* From now on the job has this time to end. */
+static void set_limit(uint64_t now)
+{
+    run.kill_us = now + (uint64_t)options.kill_after_ms * 1000;
+}
+
+/* Asks the job to end. With -k the first such signal sets the limit, as in timeout(1): a further one does not move it. */
+static void ask_to_end(int number)
+{
+    job_end(number);
+    if (!has_kill_after || (run.state != RUNNING && run.state != LET_GO))
+        return;
+    run.state = run.state == RUNNING ? DRAINING : STOPPING;
+    set_limit(now_us());
+}
+
 /* Forwards signals to the job. A signal from the terminal has reached the command already if it is in the same group. A command
    such as timeout(1) leaves that group. */
 static void forward_signals(void)
@@ -338,7 +364,7 @@ static void forward_signals(void)
         run.interrupted |= number == SIGINT && by_terminal && !job_has_own_group();
         run.is_asked |= is_ending(number);
         if (is_ending(number) && !has_reached)
-            job_end(number);
+            ask_to_end(number);
         else if (is_ending(number))
             job_signal_rest(number, by_terminal);
         if (number == SIGCONT && job_lend_terminal())
@@ -386,7 +412,7 @@ static void drain(uint64_t now)
     if (job_is_empty())
         return;
     run.state = DRAINING;
-    run.kill_us = now + (uint64_t)options.kill_after_ms * 1000;
+    set_limit(now);
     say(LOG_NOTICE,
         "%s: the command has ended, and processes that it started have not: they have %ld.%ld s",
         run.name, options.kill_after_ms / 1000, options.kill_after_ms % 1000 / 100);
@@ -398,6 +424,9 @@ static void advance(uint64_t now, const siginfo_t *end)
     if (run.state == RUNNING && end != NULL && (end->si_code != CLD_EXITED || run.is_asked))
         drain(now);
     if ((run.state == DRAINING || run.state == STOPPING) && now >= run.kill_us) {
+        if (run.state == DRAINING)
+            say(LOG_WARNING, "%s: the job has not ended within %ld.%ld s: it is killed", run.name,
+                options.kill_after_ms / 1000, options.kill_after_ms % 1000 / 100);
         run.state = KILLING;
         run.kill_us = now + (uint64_t)KILLED_MS * 1000;
     }
@@ -438,7 +467,8 @@ static siginfo_t supervise(void)
         int ended = job_has_ended(&end);
         if (ended)
             is_asked_to_end(); /* takes a signal that came after the last turn, and ended the command */
-        if (!ended || !job_has_guard() || end.si_code != CLD_EXITED || run.state != RUNNING)
+        if (!ended || !job_has_guard() || end.si_code != CLD_EXITED ||
+            (run.state != RUNNING && !job_is_empty()))
             look_at_lock(now); /* else it ended in time: otherwise the guard would have killed it */
         forward_signals();
         advance(now, ended ? &end : NULL);

@@ -1968,6 +1968,105 @@ static void stop_of_a_script(void)
     no_key_left("then");
 }
 
+/* A shell that ignores SIGTERM, and its child, which hears SIGTERM and does not end by it. */
+static struct program start_stubborn(const char *name, struct beat **child, const char *ttl,
+                                     const char *option, const char *value, const char *more)
+{
+    static char script[8][400];
+    static unsigned turn;
+    char *to = script[turn++ % 8];
+    struct program run;
+
+    *child = map_beat(beat_path(name));
+    snprintf(to, sizeof *script, "trap '' TERM; %s beat %s; exit $?", self, beat_path(name));
+    run = start("run", "--status-fd", "3", "-t", ttl, option, value, more, name, "-c", to, NULL);
+    ok(beats(*child), "%s: a script and its child", name);
+    return run;
+}
+
+/* How long the job has lived after SIGTERM, in milliseconds. */
+static long lived_ms(const struct beat *child)
+{
+    return (long)((child->last_us - child->term_us) / 1000);
+}
+
+/* With -k a job that was asked to end has this time, as with timeout(1): also a command that ignores SIGTERM. */
+static void kill_after(void)
+{
+    struct beat *a, *b, *c, *d, *e, *next = map_beat(beat_path("next"));
+    struct program killed, most, none, late, without, orderly, waits;
+
+    nodes(3);
+    killed = start_stubborn("killed", &a, "18", "-k", "6", "--new-group");
+    most = start_stubborn("most", &b, "30", "--max-hold", "18", "-k10");
+    none = start_stubborn("none", &c, "9", "--on-lost", "none", "-k3");
+    late = start_stubborn("late", &d, "9", "--on-lost", "none", "-k2");
+    without = start_stubborn("without", &e, "6", "--label", "", "--new-group");
+    orderly = start("run", "-t", "18", "-k", "6", "orderly", "-c",
+                    "trap 'sleep 1; exit 7' TERM; echo up; while :; do sleep .1; done", NULL);
+    waits = start("run", "killed", self, "beat", beat_path("next"), NULL);
+    ok(writes(orderly, 'o', "up"), "all run");
+    sleep_ms(1000); /* so that a renewal notices the loss of "none" before the end of -k */
+    signal_to(killed.pid, SIGTERM);
+    signal_to(most.pid, SIGTERM);
+    signal_to(none.pid, SIGTERM);
+    signal_to(without.pid, SIGTERM);
+    signal_to(orderly.pid, SIGTERM);
+    ask_all("DEL", "redlock:none");
+    ask_all("DEL", "redlock:late");
+    is_int(ends(&orderly), 7, "a job that ends within -k: its own status");
+    sleep_ms(3000);
+    ok(!has_ended(killed) && next->first_us == 0, "the lock is held while -k lasts");
+    signal_to(killed.pid, SIGTERM);
+    ok(until(a->heard[SIGTERM] > 1, WAIT_MS), "a second SIGTERM");
+    is_int(ends(&killed), 128 + SIGKILL, "a job that ignores SIGTERM is killed after -k: 137");
+    ok(beats(next) && next->first_us > a->last_us, "then the next holder begins");
+    ok(lived_ms(a) > 5000 && lived_ms(a) < 9000, "the second SIGTERM adds no time (%ld ms)",
+       lived_ms(a));
+    ok(strstr(wrote(killed, 's'), "renewed") && !strstr(wrote(killed, 's'), "lost"),
+       "the lock was renewed meanwhile");
+    ok(strstr(wrote(killed, 'e'), "has not ended within 6.0 s: it is killed") != NULL,
+       "a message: %s", wrote(killed, 'e'));
+
+    is_int(ends(&none), 79, "--on-lost none: 79");
+    ok(lived_ms(c) < 6000,
+       "--on-lost none: a job that was asked to end is killed all the same (%ld ms)", lived_ms(c));
+    ok(writes(late, 'e', "the command goes on"), "--on-lost none: the command goes on");
+    signal_to(late.pid, SIGTERM);
+    is_int(ends(&late), 79, "--on-lost none, asked to end later: 79");
+    ok(lived_ms(d) < 6000, "--on-lost none, asked to end later: killed after -k (%ld ms)",
+       lived_ms(d));
+    is_int(ends(&most), 79, "--max-hold is over meanwhile: 79");
+    ok(strstr(wrote(most, 's'), "lost\n") && lived_ms(b) > 9000 && lived_ms(b) < 14000,
+       "--max-hold is over meanwhile: the earlier limit counts (%ld ms)", lived_ms(b));
+
+    ok(!has_ended(without) && lives(e->pid) && on_all("redlock:without"),
+       "without -k the command lives on, and the lock is held");
+    e->stop = next->stop = 1;
+    is_int(ends(&without), 5, "without -k: the command's status");
+    is_int(ends(&waits), 5, "the next holder");
+    no_key_left("then");
+}
+
+/* The job ends in time, while redlock is stopped until the lock has expired. */
+static void kill_after_and_a_pause(void)
+{
+    struct program run;
+
+    nodes(3);
+    run =
+        start("run", "-t", "6", "-k", "2", "x", "-c",
+              "trap 'echo asked; sleep 1; exit 7' TERM; echo up; while :; do sleep .1; done", NULL);
+    ok(writes(run, 'o', "up"), "a command");
+    signal_to(run.pid, SIGTERM);
+    ok(writes(run, 'o', "asked"), "it is asked to end");
+    signal_to(run.pid, SIGSTOP);
+    sleep_ms(8000);
+    signal_to(run.pid, SIGCONT);
+    is_int(ends(&run), 7, "it has ended before the lock expired: its own status");
+    no_key_left("then");
+}
+
 /* What is left of a job is a process that starts another one and ends, again and again. No look at the processes of this machine
    sees all of them at one moment. */
 static void moving_process(void)
@@ -4467,6 +4566,27 @@ static void terminal_hangs_up(void)
     no_key_left("then");
 }
 
+/* Ctrl-C reaches the command without redlock, which then sets no limit. */
+static void kill_after_at_a_terminal(void)
+{
+    struct beat *a = map_beat(beat_path("a"));
+    struct program run;
+    int terminal;
+
+    nodes(3);
+    run = start_on_terminal(&terminal, "run", "-t", "6", "-k", "1", "x", self, "beat",
+                            beat_path("a"), NULL);
+    ok(beats(a), "on a terminal");
+    type(terminal, "\003");
+    ok(until(a->heard[SIGINT] > 0, WAIT_MS), "Ctrl-C reaches the command");
+    sleep_ms(3000);
+    ok(lives(a->pid) && !has_ended(run), "Ctrl-C: -k is no limit");
+    signal_to(run.pid, SIGTERM);
+    is_int(ends(&run), 128 + SIGKILL, "SIGTERM: -k is the limit");
+    close(terminal);
+    no_key_left("then");
+}
+
 static void token_on_a_terminal(void)
 {
     struct program run;
@@ -4540,6 +4660,9 @@ static const struct scenario {
     {"stopped_command", stopped_command},
     {"group_has_time", group_has_time},
     {"stop_of_a_script", stop_of_a_script},
+    {"kill_after", kill_after},
+    {"kill_after_at_a_terminal", kill_after_at_a_terminal},
+    {"kill_after_and_a_pause", kill_after_and_a_pause},
     {"moving_process", moving_process},
     {"loss_ends_all", loss_ends_all},
     {"guard_ends_all", guard_ends_all},
