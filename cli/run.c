@@ -292,7 +292,8 @@ static int is_renewed(void)
     return run.state == RUNNING || run.state == DRAINING;
 }
 
-/* Reports a renewal, or that it is late. */
+/* Reports a renewal, or that it is late. If this process did not run when that report was due, the nodes first get the time that
+   they did not have. */
 static void report_renewal(uint64_t now)
 {
     struct redlock_lock *lock = session.lock;
@@ -304,6 +305,8 @@ static void report_renewal(uint64_t now)
         say(run.is_failing ? LOG_NOTICE : LOG_DEBUG, "%s: %s; %ld s left", run.name,
             run.is_failing ? "renewal works again" : "renewed", seconds_left(now));
         run.is_failing = 0;
+    } else if (now >= run.warn_us + (uint64_t)LOOK_MS * 1000) {
+        run.warn_us = now + (uint64_t)options.node_timeout_ms * 1000;
     } else if (now >= run.warn_us) {
         unsigned n = count_nodes(lock->granted);
         run.is_failing = 1;

@@ -2296,6 +2296,27 @@ static void works_again(void)
     no_key_left("then");
 }
 
+/* redlock itself does not run for so long that a renewal is late: no node has failed. */
+static void late_renewal(void)
+{
+    struct program run;
+
+    nodes(3);
+    run = start("run", "--status-fd", "3", "-t", "15", "x", "sleep", "60", NULL);
+    ok(writes(run, 's', "acquired "), "the lock is acquired");
+    signal_to(run.pid, SIGSTOP);
+    sleep_ms(8000);
+    signal_to(run.pid, SIGCONT);
+    ok(writes(run, 's', "\nrenewed "),
+       "redlock was stopped for half of the TTL: the lock is renewed");
+    ok(strstr(wrote(run, 's'), "renew-failed") == NULL &&
+           strstr(wrote(run, 'e'), "renewal failed") == NULL,
+       "no message speaks of the nodes");
+    signal_to(run.pid, SIGTERM);
+    is_int(ends(&run), 143, "the command's status");
+    no_key_left("then");
+}
+
 static void status_fd(void)
 {
     struct program run;
@@ -4632,6 +4653,7 @@ static const struct scenario {
     {"status_fd", status_fd},
     {"verbose", verbose},
     {"works_again", works_again},
+    {"late_renewal", late_renewal},
     {"terminals", terminals},
     {"terminal_comes_back", terminal_comes_back},
     {"terminal_hangs_up", terminal_hangs_up},
