@@ -372,6 +372,8 @@ int job_has_guard(void);
 int job_has_ended(siginfo_t *end);
 /* The signal that has stopped the command since the last call; 0: none. */
 int job_stopped_by(void);
+/* 1: the command was continued since the last call, and has not been stopped again. */
+int job_was_continued(void);
 /* 1: no process of the job lives. */
 int job_is_empty(void);
 /* 1: the command is in the group of this process. */

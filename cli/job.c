@@ -245,14 +245,25 @@ int job_has_ended(siginfo_t *end)
            end->si_pid == job.command;
 }
 
+/* The signal that has stopped (WSTOPPED) or continued (WCONTINUED) the command since the last call; 0: none. */
+static int signalled_by(int change)
+{
+    siginfo_t info = {0};
+
+    return waitid(P_PID, (id_t)job.command, &info, change | WNOHANG) == 0 &&
+                   info.si_pid == job.command
+               ? info.si_status
+               : 0;
+}
+
 int job_stopped_by(void)
 {
-    siginfo_t stop = {0};
+    return signalled_by(WSTOPPED);
+}
 
-    return waitid(P_PID, (id_t)job.command, &stop, WSTOPPED | WNOHANG) == 0 &&
-                   stop.si_pid == job.command
-               ? stop.si_status
-               : 0;
+int job_was_continued(void)
+{
+    return signalled_by(WCONTINUED) != 0;
 }
 
 /* The process may be the first one of a container, or the subreaper. Command and guard are not removed here: their pids are still

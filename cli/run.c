@@ -393,11 +393,14 @@ static void lend_wanted_terminal(void)
     }
 }
 
-/* Reports that the command is stopped. No message after Ctrl-Z in the same group, because the shell reports that. */
-static void report_stop(void)
+/* Notes that the command runs again, or reports that it is stopped. No message after Ctrl-Z in the same group, because the shell reports that. */
+static void look_at_stop(void)
 {
-    int number = job_stopped_by();
+    int number;
 
+    if (job_was_continued()) /* maybe not by this process */
+        run.wants_terminal = 0;
+    number = job_stopped_by();
     if (number == 0 || (number == SIGTSTP && !job_has_own_group()))
         return;
     if (job_takes_terminal()) { /* Ctrl-Z has reached the command only */
@@ -477,7 +480,7 @@ static siginfo_t supervise(void)
         advance(now, ended ? &end : NULL);
         if (run.state == OVER)
             return end;
-        report_stop();
+        look_at_stop();
         lend_wanted_terminal();
         job_reap_orphans();
         turn(&session, wake_us(now, ended));

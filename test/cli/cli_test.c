@@ -1717,6 +1717,46 @@ static void nodes_down_at_the_end(void)
        now_ms() - begin);
 }
 
+/* How often a process has gone to sleep. */
+static long sleeps_of(pid_t pid)
+{
+    char path[40], line[200];
+    long count = -1;
+    FILE *file;
+
+    snprintf(path, sizeof path, "/proc/%d/status", pid);
+    file = fopen(path, "r");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        sscanf(line, "voluntary_ctxt_switches: %ld", &count);
+    if (file != NULL)
+        fclose(file);
+    return count;
+}
+
+/* The command is stopped as by its terminal, and is continued by somebody else: redlock does not look for a terminal any more. */
+static void continued_by_hand(void)
+{
+    struct program run;
+    char line[300];
+    long before;
+
+    nodes(3);
+    run = start("run", "--new-group", "x", "-c",
+                "echo $$; kill -TTIN $$; echo on >&2; exec sleep 60", NULL);
+    ok(writes(run, 'e', "the command is stopped because it uses the terminal"),
+       "a stopped command");
+    signal_to(atoi(line_of(run, line)), SIGCONT);
+    ok(writes(run, 'e', "on\n"), "it is continued");
+    sleep_ms(1000);
+    before = sleeps_of(run.pid);
+    sleep_ms(3000);
+    ok(before > 0 && sleeps_of(run.pid) - before < 15, "redlock sleeps again (%ld times in 3 s)",
+       sleeps_of(run.pid) - before);
+    signal_to(run.pid, SIGTERM);
+    is_int(ends(&run), 143, "the command's status");
+    no_key_left("then");
+}
+
 /* Another client acquired the lock before the command ended, and no renewal has noticed: the status must not be that of
    the command. */
 static void overlap(void)
@@ -4680,6 +4720,7 @@ static const struct scenario {
     {"overlap", overlap},
     {"nobody_listens", nobody_listens},
     {"stopped_command", stopped_command},
+    {"continued_by_hand", continued_by_hand},
     {"group_has_time", group_has_time},
     {"stop_of_a_script", stop_of_a_script},
     {"kill_after", kill_after},
