@@ -559,7 +559,7 @@ static void end_hold(void)
     if (held)
         status = look_for_loss(&session, run.name, status);
     if (status == REDLOCK_LOST && held) {
-        say(LOG_ERROR, "%s: another client took the name before the command ended", run.name);
+        say(LOG_ERROR, "%s: another client took the name before the lock was released", run.name);
         run.lost = 1;
     } else if (status != REDLOCK_OK && held) {
         say(LOG_WARNING, "%s: %s", run.name, status_text(status));

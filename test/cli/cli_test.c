@@ -1757,6 +1757,26 @@ static void continued_by_hand(void)
     no_key_left("then");
 }
 
+/* The command has ended in time, but redlock was stopped, and another client has the lock by now. */
+static void taken_after_the_end(void)
+{
+    struct beat *a = map_beat(beat_path("a"));
+    struct program run;
+
+    nodes(3);
+    run = start("run", "-t", "3", "x", self, "beat", beat_path("a"), NULL);
+    ok(beats(a), "a command");
+    signal_to(run.pid, SIGSTOP);
+    a->stop = 1;
+    ok(until(with_key("redlock:x") == 0, WAIT_MS), "it ends, and then the lock expires");
+    ask_all("SET", "redlock:x", "another's");
+    signal_to(run.pid, SIGCONT);
+    is_int(ends(&run), 79, "another client has the lock when redlock continues: 79");
+    ok(strstr(wrote(run, 'e'), "another client took the name before the lock was released") != NULL,
+       "the message does not speak of the command: %s", wrote(run, 'e'));
+    ask_all("FLUSHALL");
+}
+
 /* Another client acquired the lock before the command ended, and no renewal has noticed: the status must not be that of
    the command. */
 static void overlap(void)
@@ -4718,6 +4738,7 @@ static const struct scenario {
     {"queue_without_quorum", queue_without_quorum},
     {"two_hundred", two_hundred},
     {"overlap", overlap},
+    {"taken_after_the_end", taken_after_the_end},
     {"nobody_listens", nobody_listens},
     {"stopped_command", stopped_command},
     {"continued_by_hand", continued_by_hand},
