@@ -523,6 +523,17 @@ static int explain_held(const struct session *session, const char *name, enum re
     return (int)options.conflict_status;
 }
 
+/* 1: a node has replied with an error: it answers. */
+static int any_replied(const struct session *session)
+{
+    static const char replied[] = "replied: "; /* the library's word */
+    unsigned i = 0;
+
+    while (i < target_count && strncmp(session->nodes[i].error, replied, sizeof replied - 1) != 0)
+        i++;
+    return i < target_count;
+}
+
 int explain(const struct session *session, const char *name, enum redlock_status status)
 {
     int result = exit_status(status);
@@ -537,7 +548,8 @@ int explain(const struct session *session, const char *name, enum redlock_status
             status_text(status), count_nodes(lock->granted), count_nodes(lock->refused),
             target_count - count_nodes(lock->granted | lock->refused), target_count);
     else
-        say(LOG_ERROR, "%s: %s", name, status_text(status));
+        say(LOG_ERROR, "%s: %s%s", name, status_text(status),
+            status == REDLOCK_UNREACHABLE && any_replied(session) ? " without an error" : "");
     if (result == EXIT_UNAVAILABLE || result == EXIT_DENIED)
         say_errors(session, LOG_ERROR);
     return result;

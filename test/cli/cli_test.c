@@ -3567,6 +3567,12 @@ static void full_servers(void)
              servers[0].address, servers[1].address, servers[2].address);
     is_int(redlock("run", "-n", "-N", lists[0], "x", "true", NULL), 69, "no such database: run");
     is_int(redlock("status", "-N", lists[0], "x", NULL), 69, "no such database: status");
+    setenv("REDLOCK_NODES", list_of(3, ""), 1);
+    ask_all("CONFIG", "SET", "maxmemory", "1");
+    is_int(redlock("run", "-n", "x", "true", NULL), 69, "no memory is left: run");
+    ok(strstr(wrote(last, 'e'), "x: no quorum of nodes answered without an error\n") != NULL &&
+           count_of(wrote(last, 'e'), "replied: OOM ") >= 2,
+       "no memory is left: the errors of a majority: %s", wrote(last, 'e'));
 }
 
 static void least_permissions(void)
