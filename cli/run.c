@@ -56,6 +56,7 @@ static struct {
     int wants_terminal;       /* 1: the command was stopped because it uses the terminal */
     redlock_mask up, holding; /* nodes reported as connected; nodes reported to have the lock */
     redlock_mask members;     /* as in the lock, at the last turn */
+    redlock_mask twins;       /* nodes reported as the same server as another one */
 } run = {.kill_us = UINT64_MAX};
 
 /* ---- Options ---- */
@@ -250,7 +251,20 @@ static redlock_mask find_holding(void)
     return (redlock_mask)((run.holding & ~gone) | granted_by(&session));
 }
 
-/* With -v: says which nodes were lost or came back since the last turn. */
+/* A server that is listed twice has one vote, so fewer servers may fail than the list says. */
+static void look_for_twin(unsigned i)
+{
+    redlock_mask bit = (redlock_mask)(1U << i);
+
+    if ((run.twins & bit) != 0 ||
+        strcmp(session.nodes[i].error, "is the same server as another node") != 0)
+        return;
+    run.twins |= bit;
+    say(LOG_WARNING, "%s: %s is the same server as another node, and has no vote", run.name,
+        targets[i].url.address);
+}
+
+/* Warns of a server that is listed twice. With -v: says which nodes were lost or came back since the last turn. */
 static void look_at_nodes(void)
 {
     redlock_mask holding = find_holding();
@@ -261,6 +275,7 @@ static void look_at_nodes(void)
         const char *address = targets[i].url.address;
         redlock_mask bit = (redlock_mask)(1U << i);
         int is_up = (run.up & bit) != 0;
+        look_for_twin(i);
         if (is_up && node->state == REDLOCK_NODE_DOWN)
             say(LOG_DEBUG, "%s: the connection to %s is lost: %s", run.name, address,
                 error_of(&session, i));

@@ -2377,6 +2377,24 @@ static void late_renewal(void)
     no_key_left("then");
 }
 
+/* Two addresses of one server. It has one vote, so the lock needs all of the other nodes. */
+static void listed_twice(void)
+{
+    char list[300];
+    const char *messages;
+    struct program run;
+
+    nodes(2);
+    snprintf(list, sizeof list, "%s,%s,%s", servers[0].address, servers[0].local,
+             servers[1].address);
+    run = start("run", "-q", "-t", "3", "-N", list, "x", "-c", "sleep 3; exit 4", NULL);
+    is_int(ends(&run), 4, "a server is listed twice: the lock is held");
+    messages = wrote(run, 'e');
+    is_int(count_of(messages, "is the same server as another node"), 1, "one warning: %s",
+           messages);
+    no_key_left("then");
+}
+
 static void status_fd(void)
 {
     struct program run;
@@ -4720,6 +4738,7 @@ static const struct scenario {
     {"verbose", verbose},
     {"works_again", works_again},
     {"late_renewal", late_renewal},
+    {"listed_twice", listed_twice},
     {"terminals", terminals},
     {"terminal_comes_back", terminal_comes_back},
     {"terminal_hangs_up", terminal_hangs_up},
