@@ -1764,7 +1764,7 @@ static void taken_after_the_end(void)
     struct program run;
 
     nodes(3);
-    run = start("run", "-t", "3", "x", self, "beat", beat_path("a"), NULL);
+    run = start("run", "-t", "9", "x", self, "beat", beat_path("a"), NULL);
     ok(beats(a), "a command");
     signal_to(run.pid, SIGSTOP);
     a->stop = 1;
@@ -2057,16 +2057,17 @@ static void kill_after(void)
     struct program killed, most, none, late, without, orderly, waits;
 
     nodes(3);
-    killed = start_stubborn("killed", &a, "18", "-k", "6", "--new-group");
-    most = start_stubborn("most", &b, "30", "--max-hold", "18", "-k10");
-    none = start_stubborn("none", &c, "9", "--on-lost", "none", "-k3");
+    killed = start_stubborn("killed", &a, "30", "-k", "10", "--new-group");
+    most = start_stubborn("most", &b, "36", "--max-hold", "22", "-k12");
+    none = start_stubborn("none", &c, "15", "--on-lost", "none", "-k5");
     late = start_stubborn("late", &d, "9", "--on-lost", "none", "-k2");
     without = start_stubborn("without", &e, "6", "--label", "", "--new-group");
     orderly = start("run", "-t", "18", "-k", "6", "orderly", "-c",
                     "trap 'sleep 1; exit 7' TERM; echo up; while :; do sleep .1; done", NULL);
     waits = start("run", "killed", self, "beat", beat_path("next"), NULL);
     ok(writes(orderly, 'o', "up"), "all run");
-    sleep_ms(1000); /* so that a renewal notices the loss of "none" before the end of -k */
+    sleep_ms(
+        3000); /* the next renewal comes before the end of -k, and notices the loss of "none" */
     signal_to(killed.pid, SIGTERM);
     signal_to(most.pid, SIGTERM);
     signal_to(none.pid, SIGTERM);
@@ -2081,23 +2082,23 @@ static void kill_after(void)
     ok(until(a->heard[SIGTERM] > 1, WAIT_MS), "a second SIGTERM");
     is_int(ends(&killed), 128 + SIGKILL, "a job that ignores SIGTERM is killed after -k: 137");
     ok(beats(next) && next->first_us > a->last_us, "then the next holder begins");
-    ok(lived_ms(a) > 5000 && lived_ms(a) < 9000, "the second SIGTERM adds no time (%ld ms)",
+    ok(lived_ms(a) > 7000 && lived_ms(a) < 13000, "the second SIGTERM adds no time (%ld ms)",
        lived_ms(a));
     ok(strstr(wrote(killed, 's'), "renewed") && !strstr(wrote(killed, 's'), "lost"),
        "the lock was renewed meanwhile");
-    ok(strstr(wrote(killed, 'e'), "has not ended within 6.0 s: it is killed") != NULL,
+    ok(strstr(wrote(killed, 'e'), "has not ended within 10.0 s: it is killed") != NULL,
        "a message: %s", wrote(killed, 'e'));
 
     is_int(ends(&none), 79, "--on-lost none: 79");
-    ok(lived_ms(c) < 6000,
+    ok(lived_ms(c) < 15000,
        "--on-lost none: a job that was asked to end is killed all the same (%ld ms)", lived_ms(c));
     ok(writes(late, 'e', "the command goes on"), "--on-lost none: the command goes on");
     signal_to(late.pid, SIGTERM);
     is_int(ends(&late), 79, "--on-lost none, asked to end later: 79");
-    ok(lived_ms(d) < 6000, "--on-lost none, asked to end later: killed after -k (%ld ms)",
+    ok(lived_ms(d) < 15000, "--on-lost none, asked to end later: killed after -k (%ld ms)",
        lived_ms(d));
     is_int(ends(&most), 79, "--max-hold is over meanwhile: 79");
-    ok(strstr(wrote(most, 's'), "lost\n") && lived_ms(b) > 9000 && lived_ms(b) < 14000,
+    ok(strstr(wrote(most, 's'), "lost\n") && lived_ms(b) > 9000 && lived_ms(b) < 16500,
        "--max-hold is over meanwhile: the earlier limit counts (%ld ms)", lived_ms(b));
 
     ok(!has_ended(without) && lives(e->pid) && on_all("redlock:without"),
@@ -2115,13 +2116,13 @@ static void kill_after_and_a_pause(void)
 
     nodes(3);
     run =
-        start("run", "-t", "6", "-k", "2", "x", "-c",
+        start("run", "-t", "12", "-k", "4", "x", "-c",
               "trap 'echo asked; sleep 1; exit 7' TERM; echo up; while :; do sleep .1; done", NULL);
     ok(writes(run, 'o', "up"), "a command");
     signal_to(run.pid, SIGTERM);
     ok(writes(run, 'o', "asked"), "it is asked to end");
     signal_to(run.pid, SIGSTOP);
-    sleep_ms(8000);
+    sleep_ms(14000);
     signal_to(run.pid, SIGCONT);
     is_int(ends(&run), 7, "it has ended before the lock expired: its own status");
     no_key_left("then");
