@@ -368,7 +368,7 @@ int job_start(char **command, const struct job_setup *setup);
    was killed is replaced. */
 void job_set_deadline(uint64_t deadline_us);
 int job_has_guard(void);
-/* 1: the command has ended, as *end says. It stays a zombie until job_finish. */
+/* 1: the command has ended, as *end says. It stays a zombie until job_finish; without /proc, until job_is_empty. */
 int job_has_ended(siginfo_t *end);
 /* The signal that has stopped the command since the last call; 0: none. */
 int job_stopped_by(void);

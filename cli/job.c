@@ -40,6 +40,7 @@ static struct {
     int has_terminal; /* 1: its group has been lent the terminal */
     const char *name; /* of the lock, for messages */
     const char *mark; /* a word that only the environment of this job has */
+    siginfo_t end;    /* of the command; si_pid 0: it lives */
 } job;
 
 /* ---- The processes of the job ---- */
@@ -241,8 +242,10 @@ int job_is_empty(void)
 
 int job_has_ended(siginfo_t *end)
 {
-    return waitid(P_PID, (id_t)job.command, end, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-           end->si_pid == job.command;
+    if (job.end.si_pid == 0) /* job_is_empty may have removed the zombie since */
+        waitid(P_PID, (id_t)job.command, &job.end, WEXITED | WNOHANG | WNOWAIT);
+    *end = job.end;
+    return end->si_pid == job.command;
 }
 
 /* The signal that has stopped (WSTOPPED) or continued (WCONTINUED) the command since the last call; 0: none. */

@@ -795,6 +795,13 @@ static void close_all_without_dev(void)
     close_all();
 }
 
+static void hide_proc(void)
+{
+    enter_mount_namespace();
+    if (mount("none", "/proc", "tmpfs", 0, NULL) != 0)
+        _exit(99);
+}
+
 static unsigned long long mask_of(const char *text, const char *name)
 {
     const char *at = strstr(text, name);
@@ -2151,6 +2158,23 @@ static void moving_process(void)
     ok(beats(next) && next->first_us > moving->last_us, "then the next holder begins");
     next->stop = 1;
     is_int(ends(&waits), 5, "the next holder");
+    no_key_left("then");
+}
+
+/* Without /proc the job is the process group of the command. */
+static void without_proc(void)
+{
+    struct beat *a = map_beat(beat_path("a"));
+    struct program run;
+    char script[400];
+
+    nodes(3);
+    snprintf(script, sizeof script, "%s beat %s & sleep .5; kill -KILL $$", self, beat_path("a"));
+    setup.before = hide_proc;
+    run = start("run", "-t", "9", "-k", "2", "x", "-c", script, NULL);
+    ok(beats(a), "a script and its child");
+    is_int(ends(&run), 128 + SIGKILL, "the script ends by a signal: 137");
+    ok(!lives(a->pid), "its child is killed after -k");
     no_key_left("then");
 }
 
@@ -4773,6 +4797,7 @@ static const struct scenario {
     {"kill_after", kill_after},
     {"kill_after_at_a_terminal", kill_after_at_a_terminal},
     {"kill_after_and_a_pause", kill_after_and_a_pause},
+    {"without_proc", without_proc},
     {"moving_process", moving_process},
     {"loss_ends_all", loss_ends_all},
     {"guard_ends_all", guard_ends_all},
