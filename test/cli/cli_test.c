@@ -2161,9 +2161,11 @@ static void moving_process(void)
     no_key_left("then");
 }
 
-/* Without /proc the job is the process group of the command. */
+/* Without /proc the job is the process group of the command. The search for leaks also needs /proc: with sanitizers redlock ends
+   with 1. */
 static void without_proc(void)
 {
+    int expected = strstr(program, "-san") != NULL ? 1 : 128 + SIGKILL;
     struct beat *a = map_beat(beat_path("a"));
     struct program run;
     char script[400];
@@ -2173,7 +2175,7 @@ static void without_proc(void)
     setup.before = hide_proc;
     run = start("run", "-t", "9", "-k", "2", "x", "-c", script, NULL);
     ok(beats(a), "a script and its child");
-    is_int(ends(&run), 128 + SIGKILL, "the script ends by a signal: 137");
+    is_int(ends(&run), expected, "the script ends by a signal: 137");
     ok(!lives(a->pid), "its child is killed after -k");
     no_key_left("then");
 }
