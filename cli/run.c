@@ -15,6 +15,7 @@
 
    A state that has a kill_us keeps it, or gets an earlier one. "With -k": a user has given --kill-after. Its default is no limit
    for a command that was asked to end, because a program that stops redlock, such as systemd, has a limit itself.
+
    The job is the command and all that it has started (job.c). What a command leaves in the background when it exits by itself
    is not waited for.
 
