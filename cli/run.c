@@ -409,7 +409,8 @@ static void lend_wanted_terminal(void)
     }
 }
 
-/* Notes that the command runs again, or reports that it is stopped. No message after Ctrl-Z in the same group, because the shell reports that. */
+/* Notes that the command runs again, or reports that it is stopped. No message after Ctrl-Z in the same group, because the shell
+   reports that. */
 static void look_at_stop(void)
 {
     int number;
