@@ -29,6 +29,7 @@ enum rl_setting {
     RL_DRIFT,
     RL_EXTEND_MAX,
     RL_LONGEST_TTL,
+    RL_FAIR,
     RL_SETTINGS
 };
 
@@ -50,6 +51,7 @@ static const struct {
     [RL_DRIFT] = {500000, 10000, 1},
     [RL_EXTEND_MAX] = {65535, 100, 1},
     [RL_LONGEST_TTL] = {REDLOCK_RESTART_GUARD ? RL_TTL_MAX_MS : 0, 0, 0},
+    [RL_FAIR] = {REDLOCK_FAIR, 0, 0},
 };
 
 typedef char rl_every_setting_has_a_range
@@ -272,7 +274,11 @@ enum redlock_status redlock_acquire_start(struct redlock_client *client, struct 
     if (rl_wants_holder(lock))
         lock->holder[0] = '\0';
     memset(&lock->priv.op, 0, sizeof lock->priv.op);
+    if (REDLOCK_FAIR)
+        memset(&lock->priv.fair, 0, sizeof lock->priv.fair);
     status = rl_begin(client, lock, REDLOCK_OP_ACQUIRE, wait_ms);
+    if (REDLOCK_FAIR)
+        lock->priv.fair.since_us = lock->priv.until_us - wait_ms * RL_MS_US;
     if (wait_ms == 0) /* a number of attempts ends it, not a time */
         lock->priv.until_us = REDLOCK_NEVER;
     return status;

@@ -58,6 +58,30 @@ static const char rl_confirm_script[] = "if c('get',K[1])~=A[1]then return-1 end
                                         "N(c('get',K[2])or 0),N(A[2])*4294967296+N(A[3]))"
                                         "c('set',K[2],('%.0f'):format(n))return n";
 static const char rl_fence_suffix[] = ":fence";
+/* Enters the wait queue. Returns the place, from 0; or -1 - place if the lock is free. The name of
+   the holder is the beginning of its token. The waiter's own key says that it lives; the server
+   tells when it changes. The queue is changed last, so that the server does not tell about that.
+   Errors of the queue only make the place unknown. The score counts 8 ms, because the requests of
+   one waiter do not reach all nodes at once. R19 */
+static const char rl_enter_script[] =
+    "c=redis.pcall local q,n=K[2],A[1]:sub(1,8)c('set',K[3],1,'px',A[3])c('get',K[3])"
+    "local v,p=c('get',K[1]),c('zrank',q,n)if not p then local t=c('time')"
+    "c('zadd',q,math.floor((N(t[1])*1000+N(t[2])/1000-N(A[2]))/8),n)p=c('zrank',q,n)end p=N(p)or "
+    "1000 "
+    "local h=v and N(c('zrank',q,v:sub(1,8)))c('pexpire',q,A[3])"
+    "if not v then return-1-p end return h and h<p and p-h-1 or p";
+/* Releases one key as rl_delete_script, but returns 2 if it was deleted and somebody waits. Takes
+   the caller out of the wait queue; and if it was the holder, those in front of it, and the dead
+   behind it, as far as the second that lives. Deletes the own keys of those that it takes out and
+   of these two, so that the server tells them. Names no key but that of the lock, so that a user
+   who may not use the queue can still release. R19 */
+static const char rl_leave_script[] =
+    "c=redis.pcall local v,q,n=c('get',K[1]),K[1]..':wait',A[1]:sub(1,8)"
+    "if v~=A[1]then c('zrem',q,n)return v or 0 end c('del',K[1])"
+    "local p,i=N(c('zrank',q,n))or-1,0 while i<2 do local w=c('zrange',q,i,i)[1]if not w then "
+    "break end if c('del',K[1]..':'..w)==1 and p<0 then i=i+1 elseif c('zrem',q,w)~=1 then break "
+    "end p=p-1 end return i>0 and 2 or 1";
+static const char rl_queue_suffix[] = ":wait";
 /* The run_id of the server process, and its age in seconds. R13, R14 */
 static const char rl_info_script[] = "local i=c('info','server')return{i:match'run_id:(%w+)',"
                                      "N(i:match'uptime_in_seconds:(%-?%d+)'or 0)}";
@@ -76,8 +100,12 @@ enum {
     RL_LONGEST_FENCE = 48 + 17 + 2 * 17 + 18 + sizeof rl_fence_suffix + sizeof rl_fence_script +
                        REDLOCK_KEY_MAX + RL_HEAD_SIZE,
     RL_LONGEST_LOCK = RL_LONGEST_DELETE > RL_LONGEST_EXTEND ? RL_LONGEST_DELETE : RL_LONGEST_EXTEND,
-    RL_LONGEST = (REDLOCK_FENCING && RL_LONGEST_FENCE > RL_LONGEST_LOCK ? RL_LONGEST_FENCE
-                                                                        : RL_LONGEST_LOCK) +
+    RL_LONGEST_ENTER = 48 + 2 * 17 + RL_HEAD_SIZE + sizeof rl_enter_script + 2 * REDLOCK_KEY_MAX +
+                       24 + sizeof rl_queue_suffix + RL_NAME_SIZE + 38,
+    RL_LONGEST_SINGLE =
+        REDLOCK_FENCING && RL_LONGEST_FENCE > RL_LONGEST_LOCK ? RL_LONGEST_FENCE : RL_LONGEST_LOCK,
+    RL_LONGEST = (REDLOCK_FAIR && RL_LONGEST_ENTER > RL_LONGEST_SINGLE ? RL_LONGEST_ENTER
+                                                                       : RL_LONGEST_SINGLE) +
                  REDLOCK_KEY_MAX + RL_TOKEN_HEX + REDLOCK_LABEL_MAX
 };
 #if defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
@@ -111,7 +139,9 @@ enum rl_value {
     RL_USER,
     RL_PASSWORD,
     RL_DATABASE,
-    RL_FORMER
+    RL_FORMER,
+    RL_WAITED,
+    RL_LEASE
 };
 #define RL_PUT_KEY "\1"
 #define RL_PUT_TOKEN "\2"
@@ -123,6 +153,8 @@ enum rl_value {
 #define RL_PUT_PASSWORD "\11"
 #define RL_PUT_DATABASE "\12"
 #define RL_PUT_FORMER "\13"
+#define RL_PUT_WAITED "\14"
+#define RL_PUT_LEASE "\15"
 static const char rl_words[] = /* clang-format off */
     "6" "3SET" RL_PUT_KEY RL_PUT_TOKEN "2NX" "2PX" RL_PUT_TTL "\0"
     "5" RL_PUT_EVAL "\0"
@@ -147,6 +179,12 @@ static const char rl_words[] = /* clang-format off */
     "5" "7EVALSHA" "X" RL_DELETE_SHA1 "11" RL_PUT_KEY RL_PUT_TOKEN "\0"
 #else
     "\0\0\0"
+#endif
+#if REDLOCK_FAIR
+    "5" RL_PUT_EVAL "\0"
+    "7" RL_PUT_EVAL RL_PUT_WAITED RL_PUT_LEASE "\0"
+#else
+    "\0\0"
 #endif
 #if REDLOCK_NOTIFICATION
     "2" "5HELLO" "13\0"
@@ -191,6 +229,10 @@ static const char *rl_script_of(unsigned command)
         return rl_confirm_script;
     if (REDLOCK_RESTART_GUARD && command == RL_INFO)
         return rl_info_script;
+    if (REDLOCK_FAIR && command == RL_LEAVE)
+        return rl_leave_script;
+    if (REDLOCK_FAIR && command == RL_ENTER)
+        return rl_enter_script;
     return rl_is(command, RL_EXTENDS) ? rl_extend_script : rl_delete_script;
 }
 
@@ -202,7 +244,19 @@ static int rl_has_counter(unsigned command)
 /* How many more keys than one the script has. */
 static unsigned rl_more_keys(const struct redlock_lock *lock, unsigned command)
 {
+    if (REDLOCK_FAIR && command == RL_ENTER)
+        return 2;
     return rl_has_counter(command) ? 1U : rl_extra_keys(lock);
+}
+
+/* The queue, and the waiter's own key. R19 */
+static void rl_put_queue(struct resp_writer *w, const struct redlock_lock *lock)
+{
+    char name[RL_NAME_SIZE];
+
+    resp_put_joined(w, lock->key, lock->key_size, rl_queue_suffix, sizeof rl_queue_suffix - 1);
+    rl_put_name(name, lock);
+    resp_put_joined(w, lock->key, lock->key_size, name, sizeof name);
 }
 
 static void rl_put_token(struct resp_writer *w, const struct redlock_lock *lock)
@@ -218,6 +272,8 @@ static void rl_put_keys(struct resp_writer *w, const struct redlock_lock *lock, 
     resp_put_bytes(w, lock->key, lock->key_size);
     if (rl_has_counter(command))
         resp_put_joined(w, lock->key, lock->key_size, rl_fence_suffix, sizeof rl_fence_suffix - 1);
+    else if (REDLOCK_FAIR && command == RL_ENTER)
+        rl_put_queue(w, lock);
     else
         for (i = 0; i < rl_extra_keys(lock); i++)
             resp_put_bytes(w, lock->extra_keys[i].bytes, lock->extra_keys[i].size);
@@ -264,6 +320,12 @@ static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsi
         break;
     case RL_COUNTER_LOW:
         number = (uint32_t)lock->fencing_token;
+        break;
+    case RL_WAITED:
+        number = lock->priv.fair.waited_ms;
+        break;
+    case RL_LEASE:
+        number = lock->priv.fair.lease_ms;
         break;
     case RL_FORMER:
         number = node->priv.former;
@@ -365,10 +427,13 @@ REDLOCK_PRIVATE enum rl_vote rl_vote_of(unsigned command, const struct resp_item
                    : RL_NONSENSE;
     }
     if (item->kind == RESP_STRING &&
-        rl_is(command, 1 << RL_DELETE | !REDLOCK_MINIMAL << RL_EVALSHA))
+        rl_is(command, 1 << RL_DELETE | !REDLOCK_MINIMAL << RL_EVALSHA | 1 << RL_LEAVE))
         return RL_NO;
     if (item->kind != RESP_INTEGER)
         return RL_NONSENSE;
+    if (REDLOCK_FAIR &&
+        (command == RL_ENTER || (command == RL_LEAVE && number == RL_LEAVES_WAITERS)))
+        return RL_YES;
     if (number == 1 || (rl_has_counter(command) && number > 0 && number < RL_FENCING_TOKEN_MAX))
         return RL_YES;
     if (number == -rl_has_counter(command))
@@ -472,6 +537,8 @@ static const char *rl_acl_rules(const struct redlock_node *node)
         RL_AT_DEL,
         RL_AT_DEL,
         RL_AT_DEL, /* DELIFEQ, DELEX, EVALSHA */
+        RL_AT_DEL,
+        RL_AT_DEL, /* LEAVE, ENTER */
         0,
         0,
         0,
@@ -582,7 +649,7 @@ static const char rl_argument_texts[] =
     "lock\0key\0extra_keys\0use_fencing\0label\0ttl_ms\0ttl_ms: above longest_ttl_ms\0"
     "extensions\0members\0remaining_ms\0"
     "quorum\0node_timeout_ms\0stall_ms\0retries\0retry_delay_ms\0retry_jitter_pct\0"
-    "retry_growth_pct\0retry_delay_max_ms\0drift_ppm\0extend_max\0longest_ttl_ms";
+    "retry_growth_pct\0retry_delay_max_ms\0drift_ppm\0extend_max\0longest_ttl_ms\0fair";
 
 const char *redlock_invalid_argument(const struct redlock_client *client)
 {

@@ -3,6 +3,7 @@
 
        client.c    set-up, checks of arguments, event loop, blocking calls
        redlock.c   the life of a lock: attempts, votes, retries, extension, release
+       fair.c      the wait queue of a lock, an optional feature
        node.c      a connection: connect, handshake, requests and replies, sending, time limits
        command.c   the commands on the wire, what a reply means, texts for people
 
@@ -145,6 +146,8 @@ enum rl_command {
     RL_DELIFEQ, /* release by a command of Valkey 9.0, */
     RL_DELEX,   /* by a command of Redis 8.4, */
     RL_EVALSHA, /* or by the hash of the script. R11 */
+    RL_LEAVE,   /* or by a script that also takes the holder out of the wait queue. R19 */
+    RL_ENTER,   /* enter the wait queue, and ask for the place. R19 */
 
     /* The handshake, in this order. An error before TRACK fails the node. R12 */
     RL_HELLO,
@@ -182,8 +185,9 @@ enum {
     RL_EXTENDS = 1 << RL_EXTEND | !REDLOCK_MINIMAL << RL_REPAIR,
     RL_WRITES = RL_ACQUIRES | RL_EXTENDS | REDLOCK_FENCING << RL_CONFIRM,
     RL_NATIVE = REDLOCK_MINIMAL ? 0 : 1 << RL_DELIFEQ | 1 << RL_DELEX | 1 << RL_EVALSHA,
-    RL_RELEASES = 1 << RL_DELETE | RL_NATIVE,
-    RL_SCRIPTS = (RL_WRITES & ~(1 << RL_SET)) | 1 << RL_DELETE
+    RL_RELEASES = 1 << RL_DELETE | RL_NATIVE | 1 << RL_LEAVE,
+    RL_QUEUES = 1 << RL_LEAVE | 1 << RL_ENTER, /* they are about the wait queue */
+    RL_SCRIPTS = (RL_WRITES & ~(1 << RL_SET)) | 1 << RL_DELETE | RL_QUEUES
 };
 
 enum rl_vote {
@@ -217,6 +221,14 @@ REDLOCK_PRIVATE void rl_put_command(struct resp_writer *w, const struct rl_messa
 
 /* Keeps what the release of a lock says, for when the lock is the caller's again. R4 */
 REDLOCK_PRIVATE void rl_keep_release(struct redlock_owed *owed, const struct redlock_lock *lock);
+
+/* What the scripts of the wait queue reply. R19 */
+enum {
+    RL_LEAVES_WAITERS = 2,   /* to LEAVE: deleted, and somebody waits */
+    RL_UNKNOWN_PLACE = 1000, /* to ENTER: the node keeps no queue */
+    RL_NAME = 4,             /* so many bytes of the token are the name of a waiter */
+    RL_NAME_SIZE = 1 + 2 * RL_NAME
+};
 
 /* The meaning of a reply to the main command. */
 REDLOCK_PRIVATE enum rl_vote rl_vote_of(unsigned command, const struct resp_item *item);
@@ -358,6 +370,44 @@ REDLOCK_PRIVATE int rl_node_reply(struct redlock_client *c, struct redlock_node 
    stalls is disconnected. R5 */
 REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node *node, int late);
 
+/* ---- The wait queue (fair.c) ---------------------------------------------------------------- */
+
+/* What follows while a waiter pauses. R19 */
+enum rl_fair_next {
+    RL_FAIR_NEW,    /* the pause has just begun */
+    RL_FAIR_LEARNS, /* replies of a look */
+    RL_FAIR_LOOKS,  /* a look, when it is due */
+    RL_FAIR_ASKS    /* the next attempt, when it is due */
+};
+
+/* Whether the lock waits in the queue: then this has set when it is due, and what follows. If not,
+   it retries as without a queue. Call at each step of a pause. */
+REDLOCK_PRIVATE int rl_fair_pauses(struct redlock_client *c, struct redlock_lock *lock);
+
+/* The pause ends: no reply is needed any more. */
+REDLOCK_PRIVATE void rl_fair_end_pause(struct redlock_client *c, struct redlock_lock *lock);
+
+/* Takes what a reply to LEAVE or ENTER says of the queue. Returns whether that is all that it
+   says. */
+REDLOCK_PRIVATE int rl_fair_replied(struct redlock_client *c, struct redlock_node *node,
+                                    struct redlock_lock *lock, const struct rl_reply *reply);
+
+/* What a notification means to a waiter. */
+enum rl_heed {
+    RL_NOT_QUEUED, /* it does not stand in the queue, or the key is not its key */
+    RL_IGNORED,    /* nothing yet */
+    RL_HEEDED      /* its pause is to be stepped */
+};
+
+/* Takes a notification, as rl_notify in redlock.c. */
+REDLOCK_PRIVATE enum rl_heed rl_fair_notified(const struct redlock_client *c,
+                                              struct redlock_lock *lock, unsigned nodes,
+                                              const void *key, size_t size, size_t known);
+
+/* Whether an acquire that begins must let others go first: this client has just released the lock,
+   and somebody waits for it. */
+REDLOCK_PRIVATE int rl_fair_yields(const struct redlock_client *c, const struct redlock_lock *lock);
+
 /* ---- Locks (redlock.c) ---------------------------------------------------------------------- */
 
 /* The states of a lock, in the order of its life. rl_step in redlock.c has all transitions. */
@@ -373,6 +423,12 @@ enum rl_state {
     RL_EXTENDING,    /* held; the nodes are asked for more time */
     RL_RELEASING     /* the nodes are asked to delete the key, and their replies are waited for */
 };
+
+/* Whether others had the lock when the last attempt failed. */
+static inline int rl_others_had_it(const struct redlock_lock *lock)
+{
+    return lock->priv.outcome == REDLOCK_HELD || lock->priv.outcome == REDLOCK_CONTENDED;
+}
 
 /* Lists that a lock may stand in. LINE: to begin an attempt when it can. TURN: to be stepped in
    this tick. WAIT: for a reply, for a node, or for its time. WAIT_HELD: the same, for a held lock.
@@ -465,6 +521,24 @@ static inline struct redlock_key rl_key(const struct redlock_lock *lock, unsigne
 static inline int rl_wants_holder(const struct redlock_lock *lock)
 {
     return REDLOCK_TEXTS && lock->holder != NULL && lock->holder_size > 0;
+}
+
+/* Whether the waiters of the lock may stand in the wait queue: it is that of one key. R19 */
+static inline int rl_is_fair(const struct redlock_client *c, const struct redlock_lock *lock)
+{
+    return REDLOCK_FAIR && c->priv.settings.fair && rl_extra_keys(lock) == 0 &&
+           !lock->token_is_label;
+}
+
+/* Writes what a waiter's own key has behind the key of the lock: a colon, and the name. R19 */
+static inline void rl_put_name(char *text, const struct redlock_lock *lock)
+{
+    static const char digits[] = "0123456789abcdef";
+    unsigned i;
+
+    text[0] = ':';
+    for (i = 0; i < 2 * RL_NAME; i++)
+        text[1 + i] = digits[lock->token[i / 2] >> (i % 2 == 0 ? 4 : 0) & 15];
 }
 
 /* The command that logs in where HELLO does not. R12 */

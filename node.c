@@ -771,7 +771,7 @@ static enum rl_vote rl_main_replied(struct redlock_client *c, struct redlock_nod
         node->priv.native_is = refused ? RL_UNTRIED : RL_KNOWN;
         return vote == RL_YES ? vote : RL_UNANSWERED; /* the script finds out why not */
     }
-    if (item->kind == RESP_ERROR)
+    if (item->kind == RESP_ERROR && !(REDLOCK_FAIR && command == RL_ENTER)) /* a hint */
         rl_set_server_error(node, RL_REPLIED, item);
     else if (rl_is(command, RL_WRITES) && rl_may_vote(c, node))
         node->error[0] = '\0'; /* a release does not prove that an earlier error is gone */

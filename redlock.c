@@ -5,8 +5,9 @@
    The rules. Those that concern connections stand in node.c. Code and tests cite them by number.
 
    R1  Fresh token. T1 is read before the first byte of an attempt is queued. Each attempt has a
-       new random token, and a command that creates the key is sent once per node and attempt. So a
-       late grant of attempt 1 never counts for attempt 2.
+       new random token, of which a waiter in a wait queue keeps the first four bytes (R19), and a
+       command that creates the key is sent once per node and attempt. So a late grant of attempt 1
+       never counts for attempt 2.
    R2  Ask all nodes at once. An attempt first waits for connections that are under way, and for
        room in the queues of a quorum. A node that is ready only after the decision is still sent
        the command, as long as the lock is held: a lock on a bare quorum is lost when one more node
@@ -75,12 +76,6 @@ static int rl_is_held(const struct redlock_lock *lock)
 static int rl_is_auto(const struct redlock_lock *lock)
 {
     return !REDLOCK_MINIMAL && lock->operation == REDLOCK_OP_AUTO_EXTEND;
-}
-
-/* Whether others had the lock when the last attempt failed. */
-static int rl_others_had_it(const struct redlock_lock *lock)
-{
-    return lock->priv.outcome == REDLOCK_HELD || lock->priv.outcome == REDLOCK_CONTENDED;
 }
 
 static int rl_use_fencing(const struct redlock_lock *lock)
@@ -215,6 +210,7 @@ static void rl_notify(struct redlock_client *c, unsigned nodes, const void *key,
                       size_t known)
 {
     struct redlock_lock *lock, *next, *notified = NULL;
+    enum rl_heed heed;
     unsigned list;
 
     if (!c->priv.waiting)
@@ -225,6 +221,12 @@ static void rl_notify(struct redlock_client *c, unsigned nodes, const void *key,
             next = lock->priv.next;
             if (rl_waits_for_a_holder(lock))
                 c->priv.waiting = 1;
+            heed = REDLOCK_FAIR ? rl_fair_notified(c, lock, nodes, key, key_size, known)
+                                : RL_NOT_QUEUED;
+            if (heed == RL_HEEDED)
+                rl_schedule(c, lock);
+            if (heed != RL_NOT_QUEUED)
+                continue;
             if (!rl_has_key(lock, key, key_size, known))
                 continue;
             rl_set(&lock->priv.attempt.free, nodes);
@@ -390,6 +392,10 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
         rl_owed_replied((struct redlock_owed *)reply->owner, bit, reply);
         return;
     }
+    if (REDLOCK_FAIR && rl_is(reply->command, RL_QUEUES) && rl_fair_replied(c, node, lock, reply)) {
+        rl_schedule(c, lock);
+        return;
+    }
     if (reply->role == RL_YOUNG) { /* R9 */
         reply->role = RL_VOTER;
         if (reply->vote == RL_YES)
@@ -520,6 +526,16 @@ static int rl_notifies(const struct redlock_node *node)
     return REDLOCK_NOTIFICATION && node->priv.notifies;
 }
 
+/* Whether the release also leaves the wait queue: that of a holder, or of a waiter that gives up.
+   R19 */
+static int rl_leaves_queue(const struct redlock_client *c, const struct redlock_lock *lock)
+{
+    return rl_is_fair(c, lock) &&
+           (lock->priv.state == RL_RELEASING ||
+            (lock->priv.fair.entered &&
+             (lock->priv.outcome == REDLOCK_CANCELLED || rl_past(c, lock->priv.until_us))));
+}
+
 /* The command that a lock sends to a node now. The native release serves one key only. It is not
    used for a rollback, whose script also replies the holder, nor a second time. R11 */
 static unsigned rl_command_for(const struct redlock_client *c, const struct redlock_node *node,
@@ -538,9 +554,12 @@ static unsigned rl_command_for(const struct redlock_client *c, const struct redl
     case RL_EXTENDING:
         return rl_repairs(c, lock, bit) ? RL_REPAIR : RL_EXTEND;
     case RL_ROLLING_BACK:
-        return RL_DELETE | (rl_notifies(node) ? RL_WITH_CACHING : 0U) |
+        return (rl_leaves_queue(c, lock) ? (unsigned)RL_LEAVE : (unsigned)RL_DELETE) |
+               (rl_notifies(node) ? RL_WITH_CACHING : 0U) |
                (rl_wants_holder(lock) ? RL_WITH_PTTL : 0U);
     default:
+        if (rl_leaves_queue(c, lock))
+            return RL_LEAVE;
         return !REDLOCK_MINIMAL && node->priv.native_is == RL_KNOWN && rl_extra_keys(lock) == 0 &&
                        !(lock->priv.round.broken & bit)
                    ? node->priv.native
@@ -758,7 +777,8 @@ static uint64_t rl_mark_late(struct redlock_client *c, struct redlock_lock *lock
 static int rl_may_follow(enum rl_state from, enum rl_state to)
 {
     static const uint16_t after[] = {
-        1 << RL_IN_LINE | 1 << RL_RELEASING | 1 << RL_HELD,     /* IDLE; HELD by redlock_adopt */
+        /* IDLE; HELD by redlock_adopt; PAUSING to let others go first */
+        1 << RL_IN_LINE | 1 << RL_RELEASING | 1 << RL_HELD | 1 << RL_PAUSING,
         1 << RL_ASKING,                                         /* IN_LINE */
         1 << RL_AGREEING | 1 << RL_HELD | 1 << RL_ROLLING_BACK, /* ASKING */
         1 << RL_AGREEING | 1 << RL_HELD | 1 << RL_ROLLING_BACK, /* AGREEING */
@@ -955,7 +975,9 @@ static void rl_propose(const struct redlock_io *io, struct redlock_lock *lock)
    R1 */
 static void rl_begin_attempt(struct redlock_client *c, struct redlock_lock *lock)
 {
-    if (!lock->token_is_label && rl_random(c, lock->token, sizeof lock->token) != 0) {
+    unsigned kept = REDLOCK_FAIR && lock->priv.fair.entered ? RL_NAME : 0;
+
+    if (!lock->token_is_label && rl_random(c, lock->token + kept, sizeof lock->token - kept) != 0) {
         rl_finish(c, lock, REDLOCK_NO_ENTROPY);
         return;
     }
@@ -1018,6 +1040,8 @@ static void rl_hold(struct redlock_client *c, struct redlock_lock *lock)
     }
     lock->holder_left_ms = 0;
     rl_end_round(c, lock, RL_LATE);
+    if (REDLOCK_FAIR)
+        lock->priv.fair.since_us = c->priv.now_us;
     lock->extended = 0;
     rl_ask_the_rest(c, lock);
     rl_set(&c->priv.wanted, lock->priv.unsent);
@@ -1163,6 +1187,14 @@ static void rl_hasten_retry(struct redlock_client *c, struct redlock_lock *lock)
     rl_not_after(&lock->priv.due_us, soon_us);
     lock->priv.attempt.free = 0;
     lock->priv.op.notified = 1;
+}
+
+/* This client had the lock a moment ago, and others wait for it: it is a waiter like them, as if
+   it was refused. R19 */
+static void rl_yield(struct redlock_client *c, struct redlock_lock *lock)
+{
+    lock->priv.outcome = REDLOCK_HELD;
+    rl_enter(lock, RL_PAUSING, c->priv.now_us);
 }
 
 /* ---- Releases that are repeated ------------------------------------------------------------- */
@@ -1405,6 +1437,8 @@ static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
             rl_begin_release(c, lock); /* RELEASING */
         else if (cancelled)
             rl_finish(c, lock, REDLOCK_CANCELLED);
+        else if (REDLOCK_FAIR && rl_fair_yields(c, lock))
+            rl_yield(c, lock); /* PAUSING */
         else
             rl_stand_in_line(c, lock); /* IN_LINE */
         return;
@@ -1439,10 +1473,15 @@ static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
         return;
 
     case RL_PAUSING: /* a random delay, which a notification shortens. R6, R7 */
-        rl_hasten_retry(c, lock);
+        if (!cancelled && !(REDLOCK_FAIR && rl_fair_pauses(c, lock)))
+            rl_hasten_retry(c, lock);
+        if (!cancelled && !rl_past(c, lock->priv.due_us))
+            return;
+        if (REDLOCK_FAIR)
+            rl_fair_end_pause(c, lock);
         if (cancelled)
             rl_cancel_wait(c, lock);
-        else if (rl_past(c, lock->priv.due_us))
+        else
             rl_stand_in_line(c, lock); /* IN_LINE */
         return;
 

@@ -139,6 +139,12 @@ struct redlock_settings {
        passed since then; where INFO is not permitted, since it was connected. [Redlock], "delayed
        restarts"; R14. It does not detect FLUSHALL, a failover, or a restart that INFO hides. */
     uint32_t longest_ttl_ms;
+    /* 1: waiters stand in a queue that the nodes keep at KEY:wait, and the one that has waited
+       longest asks first; default 0: they retry at random. A hint: clients without it, and clients
+       that do not wait, may come first. Not for locks with extra keys or token_is_label. The nodes
+       must permit TIME, ZADD, ZRANK, ZRANGE and ZREM, and keys that begin with KEY; else their
+       waiters retry at random. R19 */
+    uint32_t fair;
 };
 
 /* ---- Nodes ----------------------------------------------------------------------------------- */

@@ -79,6 +79,15 @@
 #define REDLOCK_NOTIFICATION                                                                       \
     !REDLOCK_MINIMAL /* RESP3: waiters are notified; replicas are refused. R7, R12 */
 #endif
+#ifndef REDLOCK_FAIR
+/* The setting `fair`: waiters stand in a queue. Needs REDLOCK_NOTIFICATION, and a REDLOCK_SEND_MAX
+   that holds its longer commands. R19 */
+#if REDLOCK_HOSTED && REDLOCK_NOTIFICATION && !REDLOCK_MINIMAL && REDLOCK_SEND_MAX >= 1024
+#define REDLOCK_FAIR 1
+#else
+#define REDLOCK_FAIR 0
+#endif
+#endif
 
 /* ---- Values that are refused ----------------------------------------------------------------- */
 
@@ -118,9 +127,12 @@
 #error "REDLOCK_READ_MAX must be 1..32767"
 #endif
 #if (REDLOCK_MINIMAL | REDLOCK_TEXTS | REDLOCK_FENCING | REDLOCK_RESTART_GUARD |                   \
-     REDLOCK_NOTIFICATION | REDLOCK_HOSTED) &                                                      \
+     REDLOCK_NOTIFICATION | REDLOCK_FAIR | REDLOCK_HOSTED) &                                       \
     ~1
 #error "REDLOCK_MINIMAL, REDLOCK_HOSTED and each feature switch must be 0 or 1"
+#endif
+#if REDLOCK_FAIR && !REDLOCK_NOTIFICATION
+#error "REDLOCK_FAIR needs REDLOCK_NOTIFICATION: waiters in the queue are notified"
 #endif
 #if REDLOCK_PIPELINE_MAX < 2 || REDLOCK_PIPELINE_MAX > 255
 #error "REDLOCK_PIPELINE_MAX must be 2..255: one request is kept for rollbacks"

@@ -126,6 +126,18 @@ struct redlock_lock_private {
     uint64_t asked_us;   /* the nodes were asked for votes: each has its time from then on. R15 */
     uint64_t due_us;     /* the lock is stepped, if nothing happens to it before */
     uint64_t until_us;   /* wait_ms is over; REDLOCK_NEVER: an acquire with wait_ms 0 */
+
+    /* Of a waiter in the wait queue, see fair.c. R19 */
+    struct {
+        uint64_t since_us;  /* a moment: the acquire began; of a held lock: it was acquired */
+        uint32_t waited_ms; /* at the last look */
+        uint32_t lease_ms;  /* for so long the nodes know that the waiter lives */
+        uint8_t entered;    /* 1: the nodes know the name: the first bytes of the token */
+        uint8_t next;       /* enum rl_fair_next: what follows in this pause */
+        redlock_mask taken; /* nodes that say in this look that somebody has the lock */
+        redlock_mask near;  /* nodes that have notified this waiter */
+        uint8_t place[REDLOCK_NODES_MAX]; /* on each node, from 1; 0: not known */
+    } fair;
 };
 
 /* Locks in the same state of waiting: enum rl_list in core.h. */
@@ -177,7 +189,11 @@ struct redlock_client_private {
     uint8_t tick_again;
     uint8_t jammed; /* 1: the send buffer had no room, until it is empty */
 
+    uint8_t brief;      /* 1: this client held its last lock for a part of a round trip. R19 */
+    uint32_t yield_key; /* the hash of a key whose waiters come first until yield_us. R19 */
+
     /* Moments. */
+    uint64_t yield_us;
     uint64_t now_us;    /* the latest reading of the clock */
     uint64_t due_us;    /* the next tick, unless something happens before */
     uint64_t jammed_us; /* `jammed` became 1 */

@@ -304,6 +304,135 @@ static void mini_run_native(struct mini_server *server, struct mini_session *ses
     mini_keep_one_line(reply);
 }
 
+/* ---- The wait queue ------------------------------------------------------------------------- */
+
+static int mini_waits(const struct mini_server *server, const struct mini_waiter *waiter,
+                      struct mini_word key)
+{
+    return waiter->key.size != 0 && waiter->database == server->database &&
+           waiter->until_us > server->now_us &&
+           mini_same(waiter->key.bytes, waiter->key.size, key.bytes, key.size);
+}
+
+/* The first entry that is not in front of (since, name), which may be NULL: the first of all. NULL: there is none. */
+static struct mini_waiter *mini_next_waiter(struct mini_server *server, struct mini_word key,
+                                            const struct mini_waiter *behind)
+{
+    struct mini_waiter *first = NULL, *at;
+
+    for (at = server->waiters; at < server->waiters + MINI_WAITERS; at++) {
+        if (!mini_waits(server, at, key) ||
+            (behind != NULL &&
+             (at->since < behind->since ||
+              (at->since == behind->since && memcmp(at->name, behind->name, 8) <= 0))))
+            continue;
+        if (first == NULL || at->since < first->since ||
+            (at->since == first->since && memcmp(at->name, first->name, 8) < 0))
+            first = at;
+    }
+    return first;
+}
+
+/* The place of a name, from 0; -1: it is not there. */
+static int mini_place(struct mini_server *server, struct mini_word key, const char *name)
+{
+    struct mini_waiter *at = NULL;
+    int place = 0;
+
+    for (; (at = mini_next_waiter(server, key, at)) != NULL; place++)
+        if (memcmp(at->name, name, 8) == 0)
+            return place;
+    return -1;
+}
+
+/* Enters the queue of the key, and replies the place. If there is no room, it is not known, as without memory. */
+static void mini_run_enter(struct mini_server *server, struct mini_session *session,
+                           struct mini_command *command, char *reply)
+{
+    const struct mini_word key = command->keys[0], token = command->arguments[0];
+    const struct mini_key *holder = mini_found(server, key);
+    struct mini_waiter *at, *end = server->waiters + MINI_WAITERS;
+    uint64_t until_us = server->now_us + mini_decimal(command->arguments[2]) * 1000;
+    int place, ahead;
+
+    if (server->tells_caller) /* before its reply */
+        reply += mini_notify(session, command->keys[2], reply);
+    if (session->caching) {
+        mini_track(session, command->keys[2]);
+        mini_track(session, key);
+    }
+    at = mini_place(server, key, token.bytes) < 0 && !server->no_queue ? server->waiters : end;
+    for (; at < end; at++)
+        if (at->key.size == 0 || at->until_us <= server->now_us) {
+            memcpy(at->key.bytes, key.bytes, key.size);
+            at->key.size = key.size;
+            at->database = server->database;
+            memcpy(at->name, token.bytes, 8);
+            at->since = (server->now_us / 1000 + ((uint64_t)1 << 40) -
+                         mini_decimal(command->arguments[1])) /
+                        8;
+            at->until_us = UINT64_MAX;
+            break;
+        }
+    for (at = server->waiters; at < end; at++)
+        if (mini_waits(server, at, key)) {
+            at->until_us = until_us;
+            if (memcmp(at->name, token.bytes, 8) == 0)
+                at->lives_until_us = until_us;
+        }
+    place = mini_place(server, key, token.bytes);
+    if (place < 0)
+        place = 1000;
+    ahead = holder != NULL ? mini_place(server, key, holder->value) : -1;
+    if (ahead >= 0 && ahead < place)
+        place -= ahead + 1;
+    sprintf(reply, ":%d\r\n", holder != NULL ? place : -1 - place);
+}
+
+/* Deletes the waiter's own key. Returns whether it was there. */
+static int mini_wake(const struct mini_server *server, struct mini_command *command,
+                     struct mini_waiter *at)
+{
+    struct mini_name *own = &command->woken_keys[command->woken % MINI_WOKEN];
+    int lives = at->lives_until_us > server->now_us;
+
+    if (lives) {
+        own->size =
+            (unsigned)sprintf(own->bytes, "%.*s:%.8s", (int)at->key.size, at->key.bytes, at->name);
+        command->woken += command->woken < MINI_WOKEN;
+    }
+    at->lives_until_us = 0;
+    return lives;
+}
+
+/* Releases the key, and leaves the queue. A holder also takes those in front of it out, and the dead ones as far as the second
+   that lives. */
+static void mini_run_leave(struct mini_server *server, struct mini_session *session,
+                           struct mini_command *command, char *reply)
+{
+    const struct mini_word key = command->keys[0];
+    int last = mini_place(server, key, command->arguments[0].bytes), place = 0, living = 0;
+    struct mini_waiter *at = NULL, *next;
+
+    mini_run_delete(server, session, command, reply);
+    for (at = mini_next_waiter(server, key, NULL); at != NULL && living < 2 && !server->no_queue;
+         at = next) {
+        struct mini_waiter copy = *at;
+        next = mini_next_waiter(server, key, &copy);
+        if (strcmp(reply, ":1\r\n") != 0) { /* it gives up */
+            if (place == last)
+                at->key.size = 0;
+        } else if (mini_wake(server, command, at) && place > last) {
+            living++;
+        } else {
+            at->key.size = 0;
+        }
+        place++;
+    }
+    if (living > 0)
+        strcpy(reply, ":2\r\n");
+}
+
 /* ---- The handshake --------------------------------------------------------------------------- */
 
 static void mini_reply_run(const struct mini_server *server, char *reply)
@@ -431,7 +560,7 @@ unsigned mini_run(struct mini_server *server, struct mini_session *session,
     if (!mini_is_of_a_lock(command))
         mini_run_handshake(server, session, command, reply);
     else if (server->password != NULL && !session->known &&
-             !(session->greeted && strchr("DNP", command->kind) != NULL))
+             !(session->greeted && strchr("DNPU", command->kind) != NULL))
         mini_fail("a command before the handshake"); /* a release may stand behind a wrong one */
     else if (server->password != NULL && !session->known)
         strcpy(reply, "-NOAUTH Authentication required.\r\n");
@@ -441,6 +570,10 @@ unsigned mini_run(struct mini_server *server, struct mini_session *session,
         mini_run_delete(server, session, command, reply);
     } else if (command->kind == 'N')
         mini_run_native(server, session, command, reply);
+    else if (command->kind == 'W')
+        mini_run_enter(server, session, command, reply);
+    else if (command->kind == 'U')
+        mini_run_leave(server, session, command, reply);
     else if (command->kind == 'P')
         mini_run_pttl(server, command, reply);
     else if (command->kind == 'F' || command->kind == 'R')
@@ -519,8 +652,9 @@ static struct mini_script mini_classify(struct mini_word text)
     static const struct {
         const char *part;
         char kind;
-    } scripts[] = {{"'info'", 'I'},    {"'exists',K[1]", 'F'}, {"'get',K[2])or", 'R'},
-                   {"'pexpire'", 'E'}, {"'del'", 'D'},         {"'exists'", 'M'}};
+    } scripts[] = {{"'zadd'", 'W'},        {"'zrem'", 'U'},        {"'info'", 'I'},
+                   {"'exists',K[1]", 'F'}, {"'get',K[2])or", 'R'}, {"'pexpire'", 'E'},
+                   {"'del'", 'D'},         {"'exists'", 'M'}};
     struct mini_script script = {0, 0, '?', 0, 0, 0};
     unsigned i;
 
@@ -595,6 +729,8 @@ int mini_is_of_a_lock(const struct mini_command *command)
     case 'D':
     case 'N':
     case 'P':
+    case 'W':
+    case 'U':
         return 1;
     default:
         return 0;
@@ -617,7 +753,7 @@ unsigned mini_read(const char *bytes, unsigned size, struct mini_command *comman
     if (command->kind == '?')
         mini_fail("an unknown script");
     command->changed = command->repairs = 0;
-    command->kills = 0;
+    command->kills = command->woken = 0;
     command->loops = script->loops;
     command->never_shortens = script->never_shortens;
     command->bounded = script->bounded;

@@ -9,7 +9,14 @@
 
 #include <stdint.h>
 
-enum { MINI_KEYS = 96, MINI_TRACKED = 8, MINI_WORDS = 16, MINI_REPLY = 400 };
+enum {
+    MINI_KEYS = 96,
+    MINI_TRACKED = 8,
+    MINI_WORDS = 16,
+    MINI_REPLY = 400,
+    MINI_WAITERS = 64,
+    MINI_WOKEN = 8
+};
 
 struct mini_word {
     const char *bytes;
@@ -30,6 +37,16 @@ struct mini_key {
     uint64_t since_us; /* when it was created with this value */
 };
 
+/* An entry of a wait queue. */
+struct mini_waiter {
+    struct mini_name key; /* of the lock */
+    int database;
+    char name[8];
+    uint64_t since; /* its score; entries with the same score stand in the order of their names */
+    uint64_t until_us;       /* of the whole queue */
+    uint64_t lives_until_us; /* of its own key; 0: that is deleted */
+};
+
 struct mini_server {
     uint64_t now_us;       /* its clock; the caller sets it before each call */
     unsigned used;         /* of `keys` and `more`, including free ones */
@@ -37,21 +54,24 @@ struct mini_server {
     unsigned more_room;
     int database; /* where keys are looked up: that of the last command */
     const char *password;
-    const char *hello;        /* the reply to HELLO; NULL: that of Redis 7.0 */
-    const char *auth;         /* the reply to AUTH; NULL: that of Redis 7.0 */
-    unsigned run;             /* the process, as INFO reports it */
-    int age_s;                /* the uptime in INFO; may be negative */
-    int old;                  /* without HELLO */
-    int no_info;              /* INFO is not permitted */
-    int loading;              /* has just started: INFO is refused */
-    int no_pushes;            /* CLIENT TRACKING is not permitted */
-    const char *caching;      /* the reply to CLIENT CACHING; NULL: that of Redis 7.0 */
-    int no_pttl;              /* PTTL is not permitted */
-    int native;               /* release commands: 1 DELIFEQ, 2 DELEX, 4 EVALSHA, or their sum */
-    int no_native;            /* they are not permitted */
-    int no_kill;              /* CLIENT KILL is not permitted */
-    int odd_kill;             /* the reply to CLIENT KILL is OK, as to its old form, and nothing is closed */
+    const char *hello;   /* the reply to HELLO; NULL: that of Redis 7.0 */
+    const char *auth;    /* the reply to AUTH; NULL: that of Redis 7.0 */
+    unsigned run;        /* the process, as INFO reports it */
+    int age_s;           /* the uptime in INFO; may be negative */
+    int old;             /* without HELLO */
+    int no_info;         /* INFO is not permitted */
+    int loading;         /* has just started: INFO is refused */
+    int no_pushes;       /* CLIENT TRACKING is not permitted */
+    const char *caching; /* the reply to CLIENT CACHING; NULL: that of Redis 7.0 */
+    int no_pttl;         /* PTTL is not permitted */
+    int native;          /* release commands: 1 DELIFEQ, 2 DELEX, 4 EVALSHA, or their sum */
+    int no_native;       /* they are not permitted */
+    int no_kill;         /* CLIENT KILL is not permitted */
+    int odd_kill; /* the reply to CLIENT KILL is OK, as to its old form, and nothing is closed */
     unsigned last_id, ids_of; /* the number of the last connection, and of which process */
+    int no_queue;             /* the commands of a wait queue are not permitted */
+    int tells_caller; /* as Redis 6.0: a script that changes a key also notifies its caller */
+    struct mini_waiter waiters[MINI_WAITERS];
     const char *script; /* the sha1sum of the script that has deleted keys here; NULL: none has */
     struct mini_key keys[MINI_KEYS];
 };
@@ -67,7 +87,7 @@ struct mini_session {
 
 struct mini_command {
     /* 'S'et, 'M'ulti-key, 'F'encing, 'R' confirm a fencing token, 'E'xtend, 'D'elete by script, 'N'ative
-       delete, 'P'ttl; 'H'ello, 'A'uth, se'L'ect, 'T'racking, 'C'aching, 'I'nfo,
+       delete, 'P'ttl, enter the 'W'ait queue, 'U'nlock and leave it; 'H'ello, 'A'uth, se'L'ect, 'T'racking, 'C'aching, 'I'nfo,
        'K'ill */
     char kind;
     uint8_t repairs;        /* an extension that may create the key */
@@ -75,7 +95,9 @@ struct mini_command {
     uint8_t bounded;        /* refuses a counter that is too large before storing it */
     uint8_t loops;          /* a script for any number of keys */
     uint16_t changed;       /* bit i: it changed keys[i] */
-    unsigned kills;         /* the number of the connection that the caller must close; 0: none */
+    unsigned woken;         /* how many own keys of waiters it changed, besides `changed` */
+    struct mini_name woken_keys[MINI_WOKEN];
+    unsigned kills; /* the number of the connection that the caller must close; 0: none */
     uint32_t ttl_ms;
     unsigned key_count, argument_count, count;
     const struct mini_word *keys, *arguments; /* the first argument is the token, except for PTTL */

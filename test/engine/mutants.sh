@@ -18,7 +18,7 @@ tight=$(sed -n 's/^TIGHT = //p' test/test.mk) # the smallest buffers: some rules
 
 table() {
     cat <<'END'
-R1|redlock.c|s/rl_random\(c, lock->token, sizeof lock->token\) != 0/lock->priv.op.attempts < 2 && $&/|a new token for every attempt
+R1|redlock.c|s/rl_random\(c, lock->token \+ kept, sizeof lock->token - kept\) != 0/lock->priv.op.attempts < 2 && $&/|a new token for every attempt
 R1|redlock.c|s/if \(state != RL_ASKING && node->priv.reconnect/if (node->priv.reconnect/|a SET is not sent again
 R1|redlock.c|s/if \(!rl_prolong/lock->priv.started_us = c->priv.now_us; $&/|T1 is read before the first byte is sent
 R2|redlock.c|s/rl_is_quorum\(c, rl_agreed\(lock\)\)/rl_is_quorum(c, lock->priv.unanswered == 0 ? rl_agreed(lock) : 0)/|one node after the other is not enough: the command goes to all nodes at once
@@ -42,7 +42,7 @@ R6|redlock.c|s/RL_MS_US \+ rl_pause_us\(c, lock\);/rl_pause_us(c, lock);/|an att
 R6|redlock.c|s/if \(!again \|\| lock->token/if (lock->token/|a denial is no reason to wait
 R11|redlock.c|s/outcome != REDLOCK_UNCONFIRMED && (outcome != REDLOCK_LOST)/$1/|an unconfirmed release can be called again
 R11|redlock.c|s/(outcome != REDLOCK_LOST) && outcome != REDLOCK_CANCELLED\)/$1)/|so can a cancelled one
-R4|redlock.c|s/(rl_hasten_retry\(c, lock\);\s+if \(cancelled)\)/$1 \&\& late)/|a cancel ends the pause before a retry
+R4|redlock.c|s/if \(!cancelled && !rl_past\(c, lock->priv.due_us\)\)/if (!rl_past(c, lock->priv.due_us))/|a cancel ends the pause before a retry
 R11|redlock.c|s/lock->priv.unanswered \| lock->priv.attempt.postponed\) != 0/lock->priv.unanswered) != 0/|a release that waits repeats what temporary errors refused
 R11|redlock.c|s/if \(rl_past\(c, lock->priv.due_us\)\) (\{\s+rl_set\(&lock->priv.unsent, lock->priv.attempt.postponed)/$1/|not all the time
 R11|redlock.c|s/(due_us = rl_patient_until\(c, lock\);\s+)rl_not_after\(&lock->priv.due_us, lock->priv.until_us\);/$1;/|it ends when the wait is over
@@ -224,7 +224,7 @@ R10|redlock.c|s/soon_us = c->priv.now_us \+ RL_MS_US, /soon_us = c->priv.now_us,
 R11|redlock.c|s/if \(!rl_is_quorum\(c, lock->members & ~\(unsigned\)lock->refused\)\)/if (0)/|released is distinguished from expired
 R11|redlock.c|s/(lock->priv.attempt.asked & c->priv.all);(\s+rl_enter\(lock, RL_RELEASING)/$1 \& lock->members;$2/|release to all nodes
 R11|node.c|s/return vote == RL_YES \? vote : RL_UNANSWERED;/return vote;/|the script decides, not the native command
-R11|redlock.c|s/case RL_ROLLING_BACK:(?=\s+return RL_DELETE)/$& if (node->priv.native_is == RL_KNOWN \&\& rl_extra_keys(lock) == 0) return node->priv.native;/|a rollback is by script
+R11|redlock.c|s/case RL_ROLLING_BACK:(?=\s+return \(rl_leaves)/$& if (node->priv.native_is == RL_KNOWN \&\& rl_extra_keys(lock) == 0) return node->priv.native;/|a rollback is by script
 R11|redlock.c|s/(native_is == RL_KNOWN) && rl_extra_keys\(lock\) == 0/$1/|the native command is only for a lock of one key
 R11|redlock.c|s/ &&\s+!\(lock->priv.round.broken & bit\)(\s+\? node->priv.native)/$1/|the native command is sent once only
 R11|redlock.c|s/ &&\s+rl_extra_keys\(lock\) == 0 &&(\s+rl_send)/ \&\& $1/|the native command is not tried for a lock of several keys
@@ -330,6 +330,47 @@ R5|redlock.c|s/\} else if \(!\(lock->priv.unsent & bit\)\) \{/} else {/|a lock t
 R5|node.c|s/changed_us = rl_now\(c\)/changed_us = c->priv.io->now_us(c->priv.io->context)/|a clock that steps back does not end the pause
 R13|redlock.c|s/rl_clear\(&lock->priv.round.agreed, bit\);/;/|confirmations of the counter on such a connection do not count
 R15|redlock.c|s/if \(rl_past\(c, lock->priv.due_us\)\)(\s+lock->priv.due_us = rl_mark_late)/if (rl_past(c, lock->priv.due_us) \&\& lock->priv.state != RL_EXTENDING)$1/|the bound of an extension
+R19|core.h|s/&& rl_extra_keys\(lock\) == 0 &&/\&\&/|several keys have no queue
+R19|core.h|s/c->priv.settings.fair && //|only with the setting
+R19|fair.c|s/nodes >= c->priv.quorum && /nodes > 0 \&\& /|the place is that of a quorum
+R19|fair.c|s/place\[j\] != 0 && //|a node that has not replied says nothing of the place
+R19|fair.c|s/if \(rl_first_node\(c, left\)->priv.notifies\)/if (0)/|waiters look
+R19|fair.c|s/lock->priv.fair.entered = 1;/;/|the nodes know the name of a waiter
+R19|redlock.c|s/lock->priv.fair.entered \? RL_NAME : 0/0/|the name stays in all attempts
+R19|redlock.c|s/lock->token \+ kept, sizeof lock->token - kept/lock->token, lock->priv.fair.entered ? 0 : sizeof lock->token/|each attempt has a new token behind the name
+R19|fair.c|s/rl_drop_replies\(c, lock\);\n    rl_rest/rl_rest/|a node owes the reply to one look only
+R19|fair.c|s/rl_drop_replies\(c, lock\);\n    if/if/|the reply to a look is not waited for when the pause is over
+R19|redlock.c|s/if \(REDLOCK_FAIR\)\s+rl_fair_end_pause\(c, lock\);//|a pause that ends is a new one afterwards
+R19|fair.c|s/rl_clear\(&lock->priv.fair.near, node->priv.bit\);/;/|a look does not notify its own waiter
+R19|fair.c|s/place = -1 - place;/place = 0;/|a free lock may have waiters in front
+R19|fair.c|s/rl_set\(&lock->priv.attempt.free, node->priv.bit\);/;/|a look finds that the lock is free
+R19|fair.c|s/if \(place < RL_UNKNOWN_PLACE\)/if (1)/|a node that keeps no queue tells no place
+R19|fair.c|s/number == RL_LEAVES_WAITERS/0/|the client that has released a lock others wait for lets them go first
+R19|fair.c|s/number == RL_LEAVES_WAITERS/1/|but not if nobody waits
+R19|fair.c|s/!rl_past\(c, c->priv.yield_us\) &&/1 \&\&/|nor later
+R19|fair.c|s/ &&\s+c->priv.yield_key == rl_key_hash\(lock\)//|nor for another lock
+R19|fair.c|s/c->priv.brief =\s[^;]*;/;/|a client with short holds is known
+R19|fair.c|s/c->priv.brief =\s[^;]*;/c->priv.brief = 1;/|one with long holds enters the queue
+R19|fair.c|s/ &&\s+c->priv.now_us - lock->priv.fair.since_us <\s+c->priv.settings.retry_delay_max_ms \* RL_MS_US//|short holds do not keep a waiter outside for ever
+R19|fair.c|s/rl_set\(&lock->priv.fair.near, nodes\);/;/|a waiter is notified when it comes near
+R19|fair.c|s/else if \(rl_is_quorum\(c, lock->priv.fair.near\)\)/else if (lock->priv.fair.near != 0)/|by a quorum
+R19|redlock.c|s/\(rl_leaves_queue\(c, lock\) \? \(unsigned\)RL_LEAVE : \(unsigned\)RL_DELETE\)/RL_DELETE/|a waiter whose wait is over takes itself out of the queue
+R19|fair.c|s/if \(lock->priv.fair.entered && lock->priv.outcome == REDLOCK_CANCELLED\)/if (0)/|and so does a cancelled one
+R19|fair.c|s/\} else if \(rl_place\(c, lock\) <= RL_NEAR \|\| lock->priv.fair.next == RL_FAIR_ASKS\) \{/} else if (1) {/|a waiter far behind ignores a release
+R19|fair.c|s/if \(nodes == c->priv.all\)/if (0)/|other waiters of the client that released the lock come nearer
+R19|fair.c|s/if \(place > RL_NEAR\) \{\s+rl_rest\(c, lock\);\s+\} else //|one that saw a free lock does not ask when somebody has taken it
+R19|fair.c|s/if \(place == 1 && lock->priv.fair.next == RL_FAIR_LOOKS\) \{/if (0) {/|the first waiter asks at once
+R19|fair.c|s/if \(place == 1 && lock->priv.fair.next == RL_FAIR_LOOKS\) \{/if (lock->priv.fair.next == RL_FAIR_LOOKS) {/|the second does not
+R19|fair.c|s/c->priv.now_us \+ rl_round_trips_us\(c, 1\)\);/c->priv.now_us);/|the second looks when the first may have the lock
+R19|fair.c|s/place > 1 \? rl_round_trips_us\(c, place - 1\) : 0/0/|each waits for those in front of it
+R19|fair.c|s/rl_is_quorum\(c, lock->priv.fair.taken\)\)/0)/|a waiter that is not the next one rests
+R19|fair.c|s/rl_not_after\(&lock->priv.due_us, lock->priv.until_us\); \/\* then/; \/* then/|the last attempt is made when the wait ends
+R19|redlock.c|s/if \(rl_leaves_queue\(c, lock\)\)\s+return RL_LEAVE;//|a release leaves the queue
+R19|redlock.c|s/REDLOCK_FAIR && rl_fair_yields\(c, lock\)/0/|a client that has just released the lock looks first
+R19|client.c|s/lock->priv.fair.since_us = lock->priv.until_us - wait_ms \* RL_MS_US;/;/|a waiter has waited since it was called
+R19|redlock.c|s/lock->priv.fair.since_us = c->priv.now_us;/;/|a hold begins when the lock is acquired
+R19|command.c|s/ \| 1 << RL_LEAVE\)\)/))/|a release of a lock that others have is answered with their token
+R19|command.c|s/\(command == RL_ENTER \|\| \(/((/|each place is a reply
 QR5|node.c|s/count \+ \(owner != NULL\) >=/count >=/|the last slot is for commands without a requester
 QR5|node.c|s/last->command == command &&//|only equal commands share a slot
 QR5|node.c|s/last->owner == NULL &&//|a slot whose requester waits for its reply is not shared

@@ -258,6 +258,11 @@ static int aimed =
     -1; /* when this server refuses an extension, the commands after it are delayed */
 static int falling =
     -1; /* this server restarts when it has told its run_id to a client, which gets it late */
+static enum {
+    UNFAIR,
+    FAIR,
+    LYING
+} fair; /* clients stand in wait queues; what the servers say of them may be arbitrary. R19 */
 static int lazy;           /* clients call redlock_next_completed late */
 static const char *broken; /* the message of the violated invariant; NULL: none */
 /* Bit i: next_us[0][i] of a server, next_us[1][i] of a client must be computed again. */
@@ -748,6 +753,28 @@ static void kill_link(const struct link *killer, unsigned number)
         }
 }
 
+static struct mini_word name_of(const struct mini_name *name)
+{
+    struct mini_word word;
+
+    word.bytes = name->bytes;
+    word.size = name->size;
+    return word;
+}
+
+/* In some runs what the servers say of the wait queue is arbitrary: any place, whether the lock is free or not, and whether somebody
+   waits. It is a hint, so no invariant may break. R19 */
+static unsigned lie(const struct mini_command *command, char *reply, unsigned size)
+{
+    if (fair != LYING || roll(2) == 0)
+        return size;
+    if (command->kind == 'W')
+        return (unsigned)sprintf(reply, ":%d\r\n", (int)roll(12) - 6);
+    if (command->kind == 'U' && (reply[1] == '1' || reply[1] == '2') && reply[0] == ':')
+        reply[1] = (char)('1' + roll(2));
+    return size;
+}
+
 static void run_command(struct link *link, struct mini_command *command)
 {
     static const char *const bad_reply[] = {"+QUEUED\r\n", "-ERR no\r\n",  "$3\r\nabc\r\n",
@@ -779,6 +806,7 @@ static void run_command(struct link *link, struct mini_command *command)
         memcpy(reply, oom, size);
     } else {
         size = mini_run(&m->mini, &link->session, command, reply);
+        size = lie(command, reply, size);
     }
     note("server %d: client %d %c %.8s: %.*s", link->server, link->client, command->kind,
          has_token ? command->arguments[0].bytes : "        ", (int)size - 2, reply);
@@ -804,6 +832,8 @@ static void run_command(struct link *link, struct mini_command *command)
     for (i = 0; i < command->key_count && mini_is_of_a_lock(command); i++)
         if (command->changed >> i & 1)
             notify(link, link->server, command->keys[i]);
+    for (i = 0; i < command->woken; i++)
+        notify(link, link->server, name_of(&command->woken_keys[i]));
 }
 
 /* Runs the commands that have arrived, also when the client has closed its end. */
@@ -833,6 +863,8 @@ static void crash(int server, int loses_keys)
     for (i = 0; loses_keys && i < m->mini.used; i++)
         if (m->mini.keys[i].until_us != UINT64_MAX)
             m->mini.keys[i].name.size = 0;
+    if (loses_keys)
+        memset(m->mini.waiters, 0, sizeof m->mini.waiters);
     m->mini.script = NULL;
     m->down = 1;
     m->falls_us = 0;
@@ -2002,6 +2034,7 @@ static void init_client(struct client *c, unsigned listed)
     settings.extend_max = profile == DISTANT ? 65535 : 0;
     if (profile == CALLS)
         draw_settings(&settings);
+    settings.fair = REDLOCK_FAIR && fair != UNFAIR && (c - clients) % 3 != 2; /* some barge */
     c->listed = listed;
     for (i = 0; i < node_count; i++)
         c->link[i] = -1;
@@ -3229,6 +3262,7 @@ static void draw_world(uint32_t seed)
               : drawn < 11 || !REDLOCK_RESTART_GUARD ? HAND_OFF
                                                      : DUPLICATE;
     profiles_seen[profile]++;
+    fair = seed / 8 % 8 == 2 ? FAIR : seed / 8 % 8 == 5 ? LYING : UNFAIR; /* with each profile */
     node_count = 1 + roll(SERVERS);
     client_count = 1 + roll(CLIENTS);
     lock_count = FEW;
@@ -3370,6 +3404,8 @@ static void set_up(void)
         m->mini.no_pushes = has(OLD) && roll(3) == 0;
         m->mini.no_info = has(OLD) && roll(3) == 0;
         m->mini.no_kill = has(OLD) && roll(3) == 0;
+        m->mini.no_queue = m->mini.no_kill;
+        m->mini.tells_caller = has(OLD);
         m->mini.native = (int)roll(8);
         m->mini.password = secret[i];
         m->started_us = server_us(m) - 1000 * SECOND;

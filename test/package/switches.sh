@@ -12,12 +12,13 @@ mkdir -p "$folder"
 . test/lib/tap.sh
 
 features='MINIMAL TEXTS FENCING RESTART_GUARD NOTIFICATION'
+dependent=FAIR # by default on where the others permit it, so in the combinations it is on and off
 minimal=-DREDLOCK_MINIMAL=1
 
 # The list above has all switches of redlock_config.h.
 are_all() {
     sed '1,/^\/\* ---- Features/d' redlock_config.h | sed -n 's/^#ifndef //p' | sort >"$folder/there"
-    for each in $features; do echo "REDLOCK_$each"; done | sort >"$folder/here"
+    for each in $features $dependent; do echo "REDLOCK_$each"; done | sort >"$folder/here"
     diff "$folder/there" "$folder/here"
 }
 
@@ -117,9 +118,13 @@ for flags in $(combinations '' $features | tr ' ' +); do
     esac
     check "all combinations:$flags" passes "$tests" $flags
 done
+check 'fair left out' passes "$both" -DREDLOCK_FAIR=0
+check 'minimal with fair' passes "$both" $minimal -DREDLOCK_NOTIFICATION=1 -DREDLOCK_FAIR=1
 check 'minimal with labels' passes "$both" $minimal -DREDLOCK_LABEL_MAX=24
 check 'all without labels' passes "$both" -DREDLOCK_LABEL_MAX=0
 
+text='REDLOCK_FAIR needs REDLOCK_NOTIFICATION'
+check 'refused: fair without notification' is_refused "$text" -DREDLOCK_NOTIFICATION=0 -DREDLOCK_FAIR=1
 text='REDLOCK_NOTIFICATION needs RESP_DEPTH_MAX'
 check 'refused: notification without lists in lists' is_refused "$text" -DRESP_DEPTH_MAX=1
 
@@ -141,7 +146,7 @@ while read -r name least most works; do
     check "refused: $name of $((most + 1))" $alone "$text" -D$name=$((most + 1))
 done <<'END'
 REDLOCK_NODES_MAX 1 16
-REDLOCK_KEY_MAX 1 65535 30000
+REDLOCK_KEY_MAX 1 65535 20000
 REDLOCK_LABEL_MAX 0 255
 REDLOCK_ERROR_MAX 1 65535
 REDLOCK_READ_MAX 1 32767
@@ -193,7 +198,7 @@ holds() { # FLAG ... - finds the least size that compiles; one byte less is refu
 check 'refused: a send buffer that does not hold the longest command' holds
 check 'refused: the same in the minimal build' holds $minimal
 check 'refused: a key that is too long for the send buffer' is_refused REDLOCK_SEND_MAX_is_too_small -DREDLOCK_KEY_MAX=16384
-for each in MINIMAL HOSTED $features; do
+for each in MINIMAL HOSTED $features $dependent; do
     check "refused: REDLOCK_$each of 2" is_refused 'must be 0 or 1' -DREDLOCK_$each=2
 done
 done_testing

@@ -1,5 +1,5 @@
-/* engine.c - the states of a lock: one call with one lock and one node, from any state of both, to a valid state. Functions below
-   simulate the files below redlock.c: they may change a lock and a node in all the ways that the real functions can, and in more.
+/* engine.c - the states of a lock, and of a waiter: redlock.c and fair.c. One call with one lock and one node, from any state of
+   both, to a valid state. Functions below simulate the files below these two: they may change a lock and a node in all the ways that the real functions can, and in more.
 
    STEP: rl_turn in each state, which is one step. REPLY: rl_replied in each state and list, any reply to each command. else:
    rl_note_holder and rl_note_pttl, with a buffer of any size.
@@ -19,6 +19,7 @@ static char holder[256];
 static void rl_note_holder(struct redlock_lock *lock, unsigned i, const struct resp_item *item);
 
 #include "redlock.c"
+#include "fair.c"
 
 static struct redlock_client client;
 static struct redlock_node node;
@@ -108,7 +109,7 @@ void rl_connect_if_due(struct redlock_client *c, struct redlock_node *wanted, ui
 static void any_reply(struct rl_reply *reply, int is_owed)
 {
     reply->owner = is_owed ? (void *)client.priv.owed : (void *)&lock;
-    reply->command = (uint8_t)any_of(RL_SET, RL_EVALSHA);
+    reply->command = (uint8_t)any_of(RL_SET, RL_ENTER);
     reply->role = (uint8_t)(is_owed ? RL_OWED : any_of(RL_VOTER, RL_STALE));
     reply->vote = (uint8_t)any_of(RL_YES, RL_UNANSWERED);
 }
@@ -225,6 +226,10 @@ static void any_client(void)
     s->retry_jitter_pct = any_of(0, 100);
     s->retry_growth_pct = any_of(0, 1000);
     s->retry_delay_max_ms = any_of(1, 600000);
+    s->fair = any_of(0, 1);
+    client.priv.brief = (uint8_t)any_of(0, 1);
+    client.priv.yield_key = any_of(0, UINT32_MAX);
+    client.priv.yield_us = any_time();
     any_owed();
     any_node();
 }
@@ -255,6 +260,13 @@ static void any_lock(unsigned state, unsigned list)
     lock.priv.op.slow = (uint8_t)any_of(0, 255);
     lock.priv.op.spurious = (uint8_t)any_of(0, RL_SPURIOUS_MAX);
     lock.priv.op.renewals = (uint16_t)any_of(0, UINT16_MAX);
+    lock.priv.op.waits = (uint8_t)any_of(0, 1);
+    lock.priv.fair.entered = (uint8_t)any_of(0, 1);
+    lock.priv.fair.next = (uint8_t)any_of(RL_FAIR_NEW, RL_FAIR_ASKS);
+    lock.priv.fair.taken = any_nodes();
+    lock.priv.fair.near = any_nodes();
+    lock.priv.fair.place[0] = (uint8_t)any_of(0, RL_FAR);
+    lock.priv.fair.since_us = any_time();
     lock.priv.attempt.asked = any_nodes();
     lock.priv.attempt.postponed = any_nodes();
     lock.priv.attempt.missing = any_nodes();
@@ -301,6 +313,8 @@ static void check_lock(void)
     //@ check status: -15 <= lock.status <= 1;
     //@ check quick: lock.priv.op.quick <= RL_QUICK_MAX;
     //@ check vain: lock.priv.op.spurious <= RL_SPURIOUS_MAX;
+    //@ check fair: lock.priv.fair.next <= RL_FAIR_ASKS && lock.priv.fair.place[0] <= RL_FAR;
+    //@ check looks: lock.priv.fair.taken <= 1 && lock.priv.fair.near <= 1;
     //@ check todo: lock.priv.unsent <= 1 && lock.priv.unanswered <= 1;
     //@ check attempt: lock.priv.attempt.asked <= 1 && lock.priv.attempt.missing <= 1 && lock.priv.attempt.postponed <= 1;
     //@ check guards: lock.priv.attempt.suspect <= 1 && lock.priv.attempt.mute <= 1 && lock.priv.attempt.free <= 1;
@@ -348,7 +362,7 @@ int main(void)
 
     for (state = RL_IDLE; state <= RL_RELEASING; state++)
         for (list = RL_NOWHERE; list <= RL_DONE; list++) {
-            for (command = RL_SET; command <= RL_EVALSHA; command++)
+            for (command = RL_SET; command <= RL_ENTER; command++)
                 replied(state, list, command, 0);
             replied(state, list, RL_DELETE, 1);
             replied(state, list, RL_PTTL, 0);

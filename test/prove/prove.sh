@@ -201,12 +201,14 @@ engine() {
 }
 step() { defines=-DSTEP source=redlock.c level=3 flags='' && engine "$@"; }
 reply() { defines=-DREPLY source=redlock.c level=30 flags='-eva-use-spec rl_note_holder' && engine "$@"; }
+place() { defines=-DREPLY source=fair.c level=30 flags='-eva-use-spec rl_note_holder' && engine "$@"; }
 holder() { defines='' source=redlock.c level=300 flags='' && engine "$@"; }
 least=95 # the rest: code of switches that are off, and code that one node alone does not reach
 check 'engine: rl_turn of a lock in any state, with one node' step no_alarm
 check 'engine: rl_replied, any reply to a lock in any state' reply no_alarm
 check 'engine: rl_note_holder, a buffer of any size' holder no_alarm
 check 'mutant: a waiter stands back for ever longer' step alarm 's/lock->priv.op.spurious + 2 < RL_SPURIOUS_MAX ?/lock->priv.op.spurious < UINT8_MAX ?/'
+check 'mutant: a place that does not fit' place alarm 's/(place < RL_FAR ? place + 1 : RL_FAR)/(place + 1)/'
 check 'mutant: a release is kept behind the last one' step alarm 's/if (owed == NULL || unsent == 0/if (unsent == 0/'
 check 'mutant: another node has granted it' reply alarm 's/rl_set(&lock->granted, bit);/rl_set(\&lock->granted, bit << 1);/'
 check 'mutant: no buffer for the holder' holder alarm 's/if (!rl_wants_holder(lock))/if (0)/'

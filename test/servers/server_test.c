@@ -413,6 +413,105 @@ static void many_processes(void)
     end(&unused);
 }
 
+/* Waiters of a lock, each a client. Only notifications end their pauses, because these would last for minutes. */
+enum { WAITERS = 4 };
+static struct side holder, waiters[WAITERS];
+
+static void begin_waiters(void)
+{
+    struct redlock_settings fair = patient;
+    unsigned i;
+
+    fair.fair = 1;
+    fair.retry_delay_ms = fair.retry_delay_max_ms = 600000;
+    begin(&holder, 5, &fair);
+    is_int(acquire(&holder, 0), REDLOCK_OK, "r19: a client holds the lock");
+    for (i = 0; i < WAITERS; i++) {
+        begin(&waiters[i], 5, &fair);
+        sleep_ms(20); /* a place is that of a moment, to 8 ms */
+        redlock_acquire_start(&waiters[i].client, &waiters[i].lock, 600000);
+        settle(&waiters[i].client);
+    }
+}
+
+static void end_waiters(void)
+{
+    unsigned i;
+
+    for (i = 0; i < WAITERS; i++)
+        redlock_deinit(&waiters[i].client);
+    end(&holder);
+}
+
+/* Each gets the lock while only it is served, so it does not matter how fast it is. */
+static void r19_waiters_in_order(void)
+{
+    unsigned i, wrong = 0;
+
+    begin_waiters();
+    is_int((int)servers_keys_left("key:wait", 0), 5, "r19: five nodes keep a queue");
+    is_int(release(&holder), REDLOCK_OK, "r19: released");
+    for (i = 0; i < WAITERS; i++) {
+        serve(&waiters[i].client, 20000);
+        is_int(waiters[i].lock.status, REDLOCK_OK, "r19: waiter %u gets the lock", i);
+        wrong += waiters[i].lock.priv.op.attempts != 2;
+        is_int(release(&waiters[i]), REDLOCK_OK, "r19: and releases it");
+    }
+    is_int((int)wrong, 0, "r19: each has asked twice: at first, and when it was its turn");
+    is_int((int)servers_keys_left("*", 10000), 0, "r19: no key is left, nor a queue");
+    end_waiters();
+}
+
+static void r19_dead_waiters(void)
+{
+    begin_waiters();
+    redlock_deinit(&waiters[0].client);
+    release(&holder);
+    serve(&waiters[1].client, 20000);
+    is_int(waiters[1].lock.status, REDLOCK_OK, "r19: the first waiter is dead: the second has it");
+    release(&waiters[1]);
+    serve(&waiters[2].client, 20000);
+    is_int(waiters[2].lock.status, REDLOCK_OK, "r19: then the third");
+    end_waiters();
+}
+
+/* Holders that know no queue. */
+static void r19_a_foreign_holder(void)
+{
+    unsigned i;
+
+    begin_waiters();
+    for (i = 0; i < 5; i++)
+        server_ask(&servers[i], text, sizeof text, "SET", "key", "theirs", "PX", "60000", NULL);
+    for (i = 0; i < 5; i++)
+        server_ask(&servers[i], text, sizeof text, "DEL", "key", NULL);
+    serve(&waiters[0].client, 20000);
+    is_int(waiters[0].lock.status, REDLOCK_OK, "r19: a release of another library notifies");
+    serve(&waiters[1].client, 20);
+    for (i = 0; i < 5; i++)
+        server_ask(&servers[i], text, sizeof text, "PEXPIRE", "key", "1", NULL);
+    serve(&waiters[1].client, 20000);
+    is_int(waiters[1].lock.status, REDLOCK_OK, "r19: and so does the end of a dead holder's lock");
+    end_waiters();
+}
+
+/* Two nodes die, and one restarts without its queue. */
+static void r19_dead_nodes(void)
+{
+    begin_waiters();
+    server_kill(&servers[0]);
+    server_kill(&servers[1]);
+    release(&holder);
+    serve(&waiters[0].client, 20000);
+    is_int(waiters[0].lock.status, REDLOCK_OK, "r19: two of five nodes are dead: the first has it");
+    server_restart(&servers[0]);
+    server_restart(&servers[1]);
+    release(&waiters[0]);
+    serve(&waiters[1].client, 20000);
+    is_int(waiters[1].lock.status, REDLOCK_OK, "r19: they are back without a queue: the next");
+    end_waiters();
+}
+
 /* Concurrent acquires with wait_ms 0: one of them gets the lock. */
 static void without_waiting_one_wins(void)
 {
@@ -545,6 +644,12 @@ int main(void)
     other_addresses();
     an_expired_lock();
     many_processes();
+    if (REDLOCK_FAIR) {
+        r19_waiters_in_order();
+        r19_dead_waiters();
+        r19_a_foreign_holder();
+        r19_dead_nodes();
+    }
     without_waiting_one_wins();
     many_locks_in_flight();
     a_forked_process();

@@ -13,7 +13,8 @@ int main(void)
         const char *name;
         unsigned command;
     } scripts[] = {{"delete", RL_DELETE},   {"take", RL_TAKE},     {"fence", RL_FENCE},
-                   {"confirm", RL_CONFIRM}, {"extend", RL_EXTEND}, {"info", RL_INFO}};
+                   {"confirm", RL_CONFIRM}, {"extend", RL_EXTEND}, {"info", RL_INFO},
+                   {"enter", RL_ENTER},     {"leave", RL_LEAVE}};
     unsigned i;
 
     printf("return {\n");

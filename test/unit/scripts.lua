@@ -5,7 +5,7 @@
 -- SPDX-FileCopyrightText: the redlock authors
 -- SPDX-License-Identifier: MIT
 local scripts, minimal = dofile(arg[1]), arg[2] == 'minimal'
-local store, expires, now, tests = {}, {}, 0, 0
+local store, expires, deleted, now, tests = {}, {}, {}, 0, 0
 
 local function ok(good, what)
     tests = tests + 1
@@ -41,6 +41,7 @@ end
 function commands.del(key)
     local n = alive(key) and 1 or 0
     store[key], expires[key] = nil, nil
+    deleted[#deleted + 1] = n == 1 and key or nil
     return n
 end
 function commands.set(key, value, unit, ms)
@@ -68,6 +69,52 @@ end
 function commands.info(section)
     assert(section == 'server')
     return '# Server\r\nrun_id:0a1b2c3d4e5f\r\nuptime_in_seconds:86400\r\n'
+end
+
+-- A sorted set is a list of its members in order, and their scores.
+local function members_of(key)
+    local names = {}
+    for name in pairs(alive(key) or {}) do
+        names[#names + 1] = name
+    end
+    local scores = store[key]
+    table.sort(names, function(a, b)
+        return scores[a] < scores[b] or scores[a] == scores[b] and a < b
+    end)
+    return names
+end
+function commands.zadd(key, score, name)
+    store[key] = alive(key) or {}
+    store[key][name] = whole(score, 'a score')
+    return 1
+end
+function commands.zrank(key, name)
+    for i, other in ipairs(members_of(key)) do
+        if other == name then
+            return i - 1
+        end
+    end
+    return false
+end
+function commands.zrange(key, first, last)
+    local found, names = {}, members_of(key)
+    for i = whole(first, 'a place') + 1, whole(last, 'a place') + 1 do
+        found[#found + 1] = names[i]
+    end
+    return found
+end
+function commands.zrem(key, name)
+    if not alive(key) or not store[key][name] then
+        return 0
+    end
+    store[key][name] = nil
+    if not next(store[key]) then
+        store[key] = nil
+    end
+    return 1
+end
+function commands.time()
+    return { '1700000000', tostring(now * 1000 + 999) }
 end
 
 local function call(name, ...)
@@ -161,5 +208,44 @@ if not minimal then
     is(eval('fence', { 'f', 'f:fence' }, { 'mine', '30000', '0', '0' }), 'error ERR fencing token too large', 'one more')
     is(store.f, nil, 'it stores nothing')
     is(eval('info', {}, {}), '[0a1b2c3d4e5f 86400]', 'run_id and age')
+
+    -- The wait queue. The first eight characters of a token are the name.
+    local function enter(name, waited)
+        return eval('enter', { 'q', 'q:wait', 'q:' .. name }, { name .. 'rest', waited, '4000' })
+    end
+    local function leave(name)
+        deleted = {}
+        return eval('leave', { 'q' }, { name .. 'rest' }) .. ' ' .. table.concat(deleted, ' ')
+    end
+    store.q = 'aaaaaaaarest'
+    is(enter('bbbbbbbb', '100'), '0', 'the first waiter')
+    is(enter('cccccccc', '50'), '1', 'the second')
+    is(enter('dddddddd', '75'), '1', 'one that has waited for longer')
+    is(enter('cccccccc', '50'), '2', 'the second is the third now')
+    is(enter('eeeeeeee', '0'), '3', 'the last')
+    is(expires['q:wait'], now + 4000, 'the queue expires with the last lease')
+    is(expires['q:eeeeeeee'], now + 4000, 'the lease of a waiter')
+    is(leave('aaaaaaaa'), '2 q q:bbbbbbbb q:dddddddd', 'a release notifies two')
+    is(enter('dddddddd', '75'), '-2', 'free: the place, from -1 downwards')
+    store.q = 'bbbbbbbbrest'
+    is(enter('dddddddd', '75'), '0', 'the holder does not count')
+    store.q = 'ccccccccrest'
+    is(leave('cccccccc'), '2 q q:dddddddd q:cccccccc q:eeeeeeee', 'a release notifies those that it takes out, too')
+    is(enter('eeeeeeee', '0'), '-1', 'they are out')
+    is(enter('bbbbbbbb', '100'), '-1', 'until they enter again')
+    is(leave('ffffffff'), '0 ', 'a release of an expired lock notifies nobody')
+    store.q = 'eeeeeeeerest'
+    is(leave('ffffffff'), 'eeeeeeeerest ', 'a release of the lock of another client: its token')
+    is(enter('ffffffff', '0'), '0', 'a waiter')
+    is(leave('ffffffff'), 'eeeeeeeerest ', 'that gives up')
+    is(leave('eeeeeeee'), '1 q q:bbbbbbbb q:eeeeeeee', 'the last one releases')
+    is(store['q:wait'], nil, 'there is no queue')
+    store.q = 'aaaaaaaarest'
+    for _, name in ipairs { 'bbbbbbbb', 'cccccccc', 'dddddddd', 'eeeeeeee', 'ffffffff' } do
+        enter(name, '0')
+    end
+    expires['q:bbbbbbbb'], expires['q:cccccccc'], expires['q:eeeeeeee'] = now, now, now
+    is(leave('aaaaaaaa'), '2 q q:dddddddd q:ffffffff', 'a release skips the dead')
+    is(#members_of('q:wait'), 2, 'they are out of the queue')
 end
 print('1..' .. tests)

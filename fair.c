@@ -1,0 +1,298 @@
+/* fair.c - the wait queue of a lock: which waiter asks next. A hint, never a vote: whoever asks is
+   granted or refused the lock by the same commands as without this file.
+
+   R19 Wait queue. Each node keeps the queue of a lock at KEY:wait, a sorted set. A refused waiter
+       enters it and is told its place: it looks. Its score is the moment when it began to wait, so
+       the nodes have the same order without agreement. Its name is the first four bytes of its
+       token; they stay the same in all attempts of an acquire. So the holder is known by its name,
+       and does not count.
+       A waiter has a key of its own, KEY:NAME, with a lease that each look renews. A release takes
+       the holder out of the queue, and all in front of it, and the dead behind it: those whose
+       lease is over. It deletes the keys of the first two of the rest, and of those that it took
+       out: so these are notified. A waiter that gives up takes itself out.
+       The first waiter asks as soon as the lock is free. The second looks then, and asks if the
+       lock is still free two round trips later: the first one is dead. The others wait until they
+       are notified, but for a pause as without a queue at most.
+       Where a node cannot keep the queue, its waiters do not know their place, and retry as
+       without one. So do the waiters of a client that holds its locks for less than a quarter of a
+       round trip: a queue would slow down such turns. They enter it when they have waited for
+       retry_delay_max_ms.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "core.h"
+
+#include <string.h>
+
+enum {
+    /* The time of a lease, besides three of the longest pauses. A waiter renews it when it looks:
+       with the most jitter after two such pauses. */
+    RL_LEASE_MS = 1000,
+    RL_FAR = 200, /* places behind it are not told apart */
+    RL_NEAR = 2   /* the first waiters, whom the release notifies: see the script */
+};
+
+/* The place in the queue, from 1: a quorum of nodes says that it is no worse. 0: not known. */
+static unsigned rl_place(const struct redlock_client *c, const struct redlock_lock *lock)
+{
+    const uint8_t *place = lock->priv.fair.place;
+    unsigned i, j, best = 0;
+
+    for (i = 0; i < c->priv.count; i++) {
+        unsigned nodes = 0;
+
+        for (j = 0; j < c->priv.count; j++)
+            nodes += place[j] != 0 && place[j] <= place[i];
+        if (nodes >= c->priv.quorum && (best == 0 || place[i] < best))
+            best = place[i];
+    }
+    return best;
+}
+
+/* So many halves of the smoothed round trip to a quorum of nodes, which counts as 100 us at least. */
+static uint64_t rl_round_trips_us(const struct redlock_client *c, unsigned halves)
+{
+    uint32_t us = rl_decision_us(c);
+
+    return (uint64_t)(us < 100 ? 100 : us) * halves / 2;
+}
+
+/* Hashes the key of a lock. */
+static uint32_t rl_key_hash(const struct redlock_lock *lock)
+{
+    struct resp_item item;
+
+    memset(&item, 0, sizeof item);
+    item.size = lock->key_size;
+    item.text_used = (uint8_t)(lock->key_size < RESP_TEXT_MAX ? lock->key_size : RESP_TEXT_MAX);
+    memcpy(item.text, lock->key, item.text_used);
+    return rl_hash(&item, RESP_TEXT_MAX);
+}
+
+/* ---- Looking -------------------------------------------------------------------------------- */
+
+/* The pause after which the lock looks again, if nothing happens before. */
+static void rl_rest(struct redlock_client *c, struct redlock_lock *lock)
+{
+    lock->priv.fair.next = RL_FAIR_LOOKS;
+    lock->priv.due_us =
+        c->priv.now_us + RL_MS_US + rl_backoff_us(c, &c->priv.settings, lock->priv.op.slow);
+    if (lock->priv.op.slow < UINT8_MAX)
+        lock->priv.op.slow++;
+}
+
+static redlock_mask rl_notifying_nodes(const struct redlock_client *c)
+{
+    unsigned left = c->priv.in[REDLOCK_NODE_READY], nodes = 0;
+
+    for (; left != 0; left &= left - 1)
+        if (rl_first_node(c, left)->priv.notifies)
+            nodes |= rl_first_bit(left);
+    return (redlock_mask)nodes;
+}
+
+/* The replies that are still due are not needed any more. */
+static void rl_drop_replies(struct redlock_client *c, struct redlock_lock *lock)
+{
+    rl_redirect(c, lock, lock->priv.unanswered, NULL, RL_NOBODY);
+    lock->priv.unanswered = 0;
+}
+
+/* Enters the queue, if the lock does not stand there, and asks for its place, and whether the lock
+   is free. */
+static void rl_look(struct redlock_client *c, struct redlock_lock *lock)
+{
+    if (!lock->priv.fair.entered && lock->priv.op.attempts == 0)
+        (void)rl_random(c, lock->token, RL_NAME);
+    lock->priv.fair.entered = 1;
+    rl_drop_replies(c, lock);
+    rl_rest(c, lock);
+    lock->priv.fair.next = RL_FAIR_LEARNS;
+    lock->priv.fair.lease_ms = 3 * c->priv.settings.retry_delay_max_ms + RL_LEASE_MS;
+    lock->priv.fair.waited_ms = (uint32_t)((c->priv.now_us - lock->priv.fair.since_us) / RL_MS_US);
+    memset(lock->priv.fair.place, 0, sizeof lock->priv.fair.place);
+    lock->priv.fair.taken = lock->priv.fair.near = lock->priv.attempt.free = 0;
+    c->priv.waiting = 1;
+    lock->priv.unanswered =
+        rl_send(c, lock, rl_notifying_nodes(c), RL_ENTER | RL_WITH_CACHING, RL_VOTER);
+}
+
+/* A node has replied the place, from 0; below 0: -1 - place, and the lock is free. */
+static void rl_learn_place(struct redlock_lock *lock, const struct redlock_node *node,
+                           int64_t place)
+{
+    if (place < 0) {
+        rl_set(&lock->priv.attempt.free, node->priv.bit);
+        place = -1 - place;
+    } else {
+        rl_set(&lock->priv.fair.taken, node->priv.bit);
+    }
+    if (place < RL_UNKNOWN_PLACE)
+        lock->priv.fair.place[node->priv.index] = (uint8_t)(place < RL_FAR ? place + 1 : RL_FAR);
+}
+
+REDLOCK_PRIVATE int rl_fair_replied(struct redlock_client *c, struct redlock_node *node,
+                                    struct redlock_lock *lock, const struct rl_reply *reply)
+{
+    int64_t number = node->priv.reader.item.integer;
+
+    if (!REDLOCK_FAIR)
+        return 0;
+    if (reply->command == RL_LEAVE && reply->vote == RL_YES && lock->priv.state == RL_RELEASING) {
+        c->priv.brief =
+            lock->priv.started_us - lock->priv.fair.since_us < rl_round_trips_us(c, 1) / 2;
+        if (number == RL_LEAVES_WAITERS) {
+            c->priv.yield_key = rl_key_hash(lock);
+            c->priv.yield_us = c->priv.now_us + rl_round_trips_us(c, 8);
+        }
+    }
+    if (reply->command != RL_ENTER)
+        return 0;
+    rl_clear(&lock->priv.unanswered, node->priv.bit);
+    /* What the node has notified before is older than its reply; Redis 6.0 even notifies a client of
+       what its own script did. */
+    rl_clear(&lock->priv.fair.near, node->priv.bit);
+    rl_clear(&lock->priv.attempt.free, node->priv.bit);
+    if (reply->vote == RL_YES && lock->priv.fair.next == RL_FAIR_LEARNS)
+        rl_learn_place(lock, node, number);
+    return 1;
+}
+
+/* ---- Notification --------------------------------------------------------------------------- */
+
+/* Whether this is the waiter's own key; of a long key the end may not be known. */
+static int rl_is_own_key(const struct redlock_lock *lock, const char *key, size_t size,
+                         size_t known)
+{
+    char name[RL_NAME_SIZE];
+    size_t tail = known > lock->key_size ? known - lock->key_size : 0;
+
+    rl_put_name(name, lock);
+    return size == lock->key_size + sizeof name && memcmp(key, lock->key, known - tail) == 0 &&
+           memcmp(key + known - tail, name, tail) == 0;
+}
+
+/* The waiter has come one place nearer. */
+static void rl_come_nearer(const struct redlock_client *c, struct redlock_lock *lock)
+{
+    unsigned i;
+
+    for (i = 0; i < c->priv.count; i++)
+        if (lock->priv.fair.place[i] > 1)
+            lock->priv.fair.place[i]--;
+}
+
+/* A server does not notify the client that released the lock, so the other waiters of that client
+   count its releases. */
+REDLOCK_PRIVATE enum rl_heed rl_fair_notified(const struct redlock_client *c,
+                                              struct redlock_lock *lock, unsigned nodes,
+                                              const void *key, size_t size, size_t known)
+{
+    if (!rl_is_fair(c, lock) || !lock->priv.fair.entered)
+        return RL_NOT_QUEUED;
+    if (rl_is_own_key(lock, (const char *)key, size, known)) {
+        rl_set(&lock->priv.fair.near, nodes);
+    } else if (size != lock->key_size || memcmp(key, lock->key, known) != 0) {
+        return RL_NOT_QUEUED;
+    } else if (rl_place(c, lock) <= RL_NEAR || lock->priv.fair.next == RL_FAIR_ASKS) {
+        rl_set(&lock->priv.attempt.free, nodes);
+    } else {
+        if (nodes == c->priv.all)
+            rl_come_nearer(c, lock);
+        if (rl_place(c, lock) > RL_NEAR)
+            return RL_IGNORED;
+        lock->priv.fair.near = c->priv.all;
+    }
+    return RL_HEEDED;
+}
+
+/* The lock has changed: it is free, or somebody has taken it. The first waiter asks. The second
+   looks when the first one may have it: half a round trip later. One behind them has seen that the
+   lock was free, but somebody has taken it now. */
+static void rl_lock_changed(struct redlock_client *c, struct redlock_lock *lock, unsigned place)
+{
+    lock->priv.attempt.free = 0;
+    if (place > RL_NEAR) {
+        rl_rest(c, lock);
+    } else if (place == 1 && lock->priv.fair.next == RL_FAIR_LOOKS) {
+        lock->priv.fair.next = RL_FAIR_ASKS;
+        lock->priv.due_us = c->priv.now_us;
+    } else {
+        lock->priv.fair.next = RL_FAIR_LOOKS;
+        rl_not_after(&lock->priv.due_us, c->priv.now_us + rl_round_trips_us(c, 1));
+    }
+}
+
+/* ---- The pause of a waiter ------------------------------------------------------------------ */
+
+/* The nodes answer where the lock stands. Free: the first waiter asks, each other one half a round
+   trip later than the one before it: it had time to ask before this one looked. Taken: it rests. Neither: a hand-off is under way, so it
+   looks again. Without a place it retries as without a queue. */
+static void rl_learn(struct redlock_client *c, struct redlock_lock *lock, unsigned place)
+{
+    uint64_t behind_us = place > 1 ? rl_round_trips_us(c, place - 1) : 0;
+
+    if (place != 0 && rl_is_quorum(c, lock->priv.attempt.free)) {
+        lock->priv.attempt.free = 0;
+        lock->priv.fair.next = RL_FAIR_ASKS;
+        if (place > 1) /* two that think so must not collide for ever */
+            behind_us += rl_random_below(c, (uint32_t)rl_round_trips_us(c, 1) / 2);
+        rl_not_after(&lock->priv.due_us, c->priv.now_us + behind_us);
+    } else if (place != 0 && rl_is_quorum(c, lock->priv.fair.taken)) {
+        lock->priv.fair.next = RL_FAIR_LOOKS; /* rl_look has set when */
+    } else if (lock->priv.unanswered == 0) {
+        lock->priv.fair.next = place != 0 ? RL_FAIR_LOOKS : RL_FAIR_ASKS;
+        if (place != 0)
+            rl_not_after(&lock->priv.due_us,
+                         c->priv.now_us + rl_round_trips_us(c, 1) +
+                             rl_random_below(c, (uint32_t)rl_round_trips_us(c, 2)));
+    }
+}
+
+/* Whether the lock waits outside of the queue. */
+static int rl_stays_outside(const struct redlock_client *c, const struct redlock_lock *lock)
+{
+    if (!rl_is_fair(c, lock) || !lock->priv.op.waits || !rl_others_had_it(lock))
+        return 1;
+    return !lock->priv.fair.entered && c->priv.brief &&
+           c->priv.now_us - lock->priv.fair.since_us <
+               c->priv.settings.retry_delay_max_ms * RL_MS_US;
+}
+
+REDLOCK_PRIVATE int rl_fair_pauses(struct redlock_client *c, struct redlock_lock *lock)
+{
+    int looks = lock->priv.fair.next == RL_FAIR_NEW;
+    unsigned place;
+
+    if (rl_stays_outside(c, lock))
+        return 0;
+    place = rl_place(c, lock);
+    if (lock->priv.fair.next == RL_FAIR_LEARNS)
+        rl_learn(c, lock, place);
+    else if (place != 0 && rl_is_quorum(c, lock->priv.attempt.free))
+        rl_lock_changed(c, lock, place);
+    else if (rl_is_quorum(c, lock->priv.fair.near))
+        looks = 1;
+    if (looks || (rl_past(c, lock->priv.due_us) && lock->priv.fair.next == RL_FAIR_LOOKS))
+        rl_look(c, lock);
+    rl_not_after(&lock->priv.due_us, lock->priv.until_us); /* then the last attempt is made */
+    return place != 0 || lock->priv.fair.next == RL_FAIR_LEARNS;
+}
+
+REDLOCK_PRIVATE void rl_fair_end_pause(struct redlock_client *c, struct redlock_lock *lock)
+{
+    if (!REDLOCK_FAIR)
+        return;
+    rl_drop_replies(c, lock);
+    if (lock->priv.fair.entered && lock->priv.outcome == REDLOCK_CANCELLED)
+        (void)rl_send(c, lock, rl_notifying_nodes(c), RL_LEAVE, RL_NOBODY);
+    lock->priv.fair.next = RL_FAIR_NEW;
+}
+
+/* ---- The holder ------------------------------------------------------------------------------- */
+
+REDLOCK_PRIVATE int rl_fair_yields(const struct redlock_client *c, const struct redlock_lock *lock)
+{
+    return rl_is_fair(c, lock) && lock->priv.op.waits && !rl_past(c, c->priv.yield_us) &&
+           c->priv.yield_key == rl_key_hash(lock);
+}
