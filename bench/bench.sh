@@ -25,6 +25,7 @@ fi
     done
     "$build/conditions" $few
     "$build/handover" $turns 2 8 32 128
+    "$build/handover" $turns --fair 2 8 32 128
     "$build/wide" $runs
     if [ "$mode" = full ]; then
         bench/peers/peers.sh "$build"
