@@ -304,7 +304,7 @@ void session_take_errors(struct session *session);
 /* Prints the errors of the nodes, one line each. */
 void say_errors(const struct session *session, enum level level);
 
-/* ---- The waiters of this machine, in queue.c ---- */
+/* ---- The waiters of this machine for slots or several names, in queue.c ---- */
 
 /* Joins the queue for the locks of this session. Returns 1 if this process is the first; else 0: a SIGCHLD arrives when it may be
    the first. */

@@ -139,6 +139,46 @@ void look_at(const char *key, struct picture *picture, uint32_t timeout_ms)
     conclude(picture);
 }
 
+/* ---- The wait queue ---- */
+
+static int largest_first(const void *a, const void *b)
+{
+    long left = *(const long *)a, right = *(const long *)b;
+
+    return left < right ? 1 : left > right ? -1 : 0;
+}
+
+/* A holder that has waited stands in the queue until it releases the lock. */
+long count_waiters(const char *key, const struct picture *picture, uint32_t timeout_ms)
+{
+    char queue[REDLOCK_KEY_MAX + sizeof QUEUE_SUFFIX], holder[WAITER_NAME + 1];
+    const char *count[2] = {"ZCARD", queue}, *rank[3] = {"ZRANK", queue, holder};
+    long waiting[REDLOCK_NODES_MAX];
+    unsigned i, answers = 0;
+
+    snprintf(queue, sizeof queue, "%s%s", key, QUEUE_SUFFIX);
+    snprintf(holder, sizeof holder, "%.*s", (int)WAITER_NAME, picture->view[picture->best].value);
+    talks_open(timeout_ms);
+    talks_ask(timeout_ms, 2, count);
+    for (i = 0; i < target_count; i++) {
+        const struct talk_item *answer = &talks[i].item[0];
+        waiting[i] = UNKNOWN_COUNT;
+        if (talks[i].items > 0 && answer->kind == RESP_INTEGER) {
+            waiting[i] = (long)answer->integer;
+            answers++;
+        }
+    }
+    if (picture->state == HELD) {
+        talks_ask(timeout_ms, 3, rank);
+        for (i = 0; i < target_count; i++)
+            if (waiting[i] > 0 && talks[i].items > 0 && talks[i].item[0].kind == RESP_INTEGER)
+                waiting[i]--;
+    }
+    talks_close();
+    qsort(waiting, target_count, sizeof *waiting, largest_first);
+    return answers >= quorum() ? waiting[quorum() - 1] : UNKNOWN_COUNT;
+}
+
 /* ---- Several keys ---- */
 
 /* Items of the answer for each key: its value, or its type as a status; its size; its PTTL. */

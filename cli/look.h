@@ -32,6 +32,14 @@ struct picture {
 
 /* Asks all nodes for one key, on new connections. The limit in milliseconds is for each step, as in talks_open. */
 void look_at(const char *key, struct picture *picture, uint32_t timeout_ms);
+/* How many clients stand in the wait queue of the lock on a quorum of the nodes; the holder does not count. UNKNOWN_COUNT: too
+   few nodes say it. On new connections, as look_at. */
+#define QUEUE_SUFFIX ":wait" /* of its key */
+enum {
+    UNKNOWN_COUNT = -1,
+    WAITER_NAME = 8 /* hex digits at the beginning of a token: the name of a waiter there */
+};
+long count_waiters(const char *key, const struct picture *picture, uint32_t timeout_ms);
 /* Asks all nodes for several keys, at most LOOK_MANY, on open connections: look_many sends one question for all keys; then
    look_take returns the picture of key n. */
 enum { LOOK_MANY = 100 };

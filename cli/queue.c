@@ -1,6 +1,6 @@
-/* queue.c - the queue of this machine's waiters for the same lock: only the first waiter asks the nodes. So a release notifies
-   one waiter instead of all. The queue is advisory, for the programs of one user. No lock depends on the queue, and each waiter
-   also makes an attempt from time to time.
+/* queue.c - the queue of this machine's waiters for the same slots, or for the same several names; for one name the nodes keep
+   the queue. Only the first waiter asks the nodes, so a release notifies one waiter instead of all. The queue is advisory, for the
+   programs of one user. No lock depends on the queue, and each waiter also makes an attempt from time to time.
 
    The queue of a lock is a byte range lock on one byte of a file; the first waiter holds it. A child process waits for it,
    because the call blocks. The parent then holds it, too, because both share the open file description.

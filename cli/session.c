@@ -100,6 +100,7 @@ void session_open(struct session *session, const char *name)
     }
     settings.node_timeout_ms = (uint32_t)options.node_timeout_ms;
     settings.stall_ms = settings.node_timeout_ms * FIRST_TIMES;
+    settings.fair = 1;
     session->io = io_open();
     if (redlock_init(&session->client, session->io, session->nodes, target_count, &settings) !=
         REDLOCK_OK) {

@@ -56,12 +56,14 @@ static const char *kind_name(const struct view *view, const struct picture *pict
     return view->same && picture->state == HELD ? "same" : names[view->kind];
 }
 
-static void print_text(const char *name, const struct picture *picture)
+static void print_text(const char *name, const struct picture *picture, long waiting)
 {
     char who[WHO_MAX + 1], text[32];
     unsigned i;
 
     print_state(name, picture);
+    if (waiting > 0)
+        printf("  %ld wait%s", waiting, waiting == 1 ? "s" : "");
     printf("  %u/%u nodes\n", picture->state >= HELD ? picture->holding : picture->answers,
            target_count);
     for (i = 0; i < target_count; i++) {
@@ -79,13 +81,15 @@ static void print_text(const char *name, const struct picture *picture)
     }
 }
 
-static void print_json(const char *name, const struct picture *picture)
+static void print_json(const char *name, const struct picture *picture, long waiting)
 {
     unsigned i;
 
     json_begin("status");
     printf(",\"quorum\":%u,\"nodes\":%u,\"name\":", quorum(), target_count);
     json_state(name, picture);
+    if (waiting != UNKNOWN_COUNT)
+        printf(",\"waiting\":%ld", waiting);
     printf(",\"node\":[");
     for (i = 0; i < target_count; i++) {
         const struct view *view = &picture->view[i];
@@ -153,6 +157,7 @@ static void print_slots(const char *name, const unsigned *slots, unsigned count)
 int verb_status(int count, char **words)
 {
     unsigned slots[SLOTS_MAX], held = 0;
+    long waiting = UNKNOWN_COUNT;
     struct picture picture;
     char key[REDLOCK_KEY_MAX + 1];
 
@@ -163,12 +168,14 @@ int verb_status(int count, char **words)
     look_at(key, &picture, (uint32_t)options.node_timeout_ms);
     if (picture.state == FREE)
         held = find_slots(key, slots);
+    else if (picture.state == HELD)
+        waiting = count_waiters(key, &picture, (uint32_t)options.node_timeout_ms);
     if (held > 0)
         print_slots(words[0], slots, held);
     else if (options.json)
-        print_json(words[0], &picture);
+        print_json(words[0], &picture, waiting);
     else
-        print_text(words[0], &picture);
+        print_text(words[0], &picture, waiting);
     must_be_written();
     return held > 0                ? 0
            : picture.state >= HELD ? 0
@@ -226,11 +233,30 @@ static struct {
 static const char fence_suffix[] = ":fence"; /* of the counter of fencing tokens */
 enum { FENCE_SUFFIX = sizeof fence_suffix - 1 };
 
+static int ends_with(const char *key, const char *suffix)
+{
+    size_t size = strlen(key), end = strlen(suffix);
+
+    return size > end && strcmp(key + size - end, suffix) == 0;
+}
+
 static int ends_as_counter(const char *key)
 {
-    size_t size = strlen(key);
+    return ends_with(key, fence_suffix);
+}
 
-    return size > FENCE_SUFFIX && strcmp(key + size - FENCE_SUFFIX, fence_suffix) == 0;
+static int ends_as_queue(const char *key)
+{
+    return ends_with(key, QUEUE_SUFFIX);
+}
+
+/* As the lease of a waiter. */
+static int ends_as_waiter(const char *key)
+{
+    const char *end = strrchr(key, ':');
+
+    return end != NULL && end != key && strlen(end) == 1 + WAITER_NAME &&
+           strspn(end + 1, "0123456789abcdef") == WAITER_NAME;
 }
 
 /* The index of the key, or the index where it must be inserted. */
@@ -256,8 +282,9 @@ static void add_key(const char *key, size_t size)
         return;
     if (size > REDLOCK_KEY_MAX + FENCE_SUFFIX || strlen(key) != size) {
         found.odd = 1;
-    } else if (size > REDLOCK_KEY_MAX) { /* the counter of a long name is no lock either */
-        found.odd |= !ends_as_counter(key);
+    } else if (size >
+               REDLOCK_KEY_MAX) { /* the counter and the queue of a long name are no locks either */
+        found.odd |= !ends_as_counter(key) && !ends_as_queue(key) && !ends_as_waiter(key);
     } else if (found.count == LIST_KEYS || size >= LIST_BYTES - found.used) {
         found.cut = "there are too many keys";
     } else {
@@ -341,11 +368,21 @@ static void find_keys(const char *pattern)
 
 /* ---- redlock list: the holders ---- */
 
-/* Keys of the library that are no locks: the counters of fencing tokens. */
+/* The type of a foreign key, unless the node does not permit to ask for it. */
+static int may_be(const struct view *view, const char *type)
+{
+    return view->type[0] == '\0' || strcmp(view->type, type) == 0;
+}
+
+/* Keys of the library that are no locks: the counters of fencing tokens; the wait queues, and the leases of waiters. */
 static int is_about_a_lock(const char *key, const struct view *view)
 {
     const char *name = key + strlen(options.prefix);
 
+    if (view->kind == FOREIGN)
+        return ends_as_queue(name) && may_be(view, "zset");
+    if (ends_as_waiter(name))
+        return view->kind == PRESENT && view->size == 1 && view->value[0] == '1';
     return ends_as_counter(name) && view->kind == PRESENT && view->left_ms == NO_END &&
            strspn(view->value, "0123456789") == view->size;
 }

@@ -26,8 +26,8 @@ static long holder_remaining_ms(const struct session *session)
     return left_ms == 0 ? UNKNOWN_TIME : left_ms > 0x7fffffff ? NO_END : (long)left_ms;
 }
 
-/* Reads the holder from the nodes, because a waiter in the queue has not asked them. Takes about a second at most,
-   because signals wait meanwhile. Returns how many nodes answered. */
+/* Reads the holder from the nodes, because a waiter in a queue does not try to acquire the lock. Takes about a second at
+   most, because signals wait meanwhile. Returns how many nodes answered. */
 static unsigned look_for_holder(struct session *session, long *left_ms)
 {
     long most_ms = options.node_timeout_ms < GLANCE_MS ? options.node_timeout_ms : GLANCE_MS;
@@ -53,7 +53,7 @@ static void say_waiting(struct session *session, const char *name, int in_line)
 
     for (i = 0; i < target_count; i++)
         reachable += session->nodes[i].state == REDLOCK_NODE_READY;
-    if (in_line)
+    if (in_line || (reachable >= quorum() && session->lock_count == 1))
         reachable = look_for_holder(session, &left_ms);
     if (session->lock_count == 1 && session->holder[0] != '\0' && reachable >= quorum()) {
         describe_holder(who, sizeof who, session->holder);
@@ -326,8 +326,14 @@ static int is_worth_waiting(enum redlock_status status, const struct attempt *at
     return attempt->wait_ms < 0 || now - attempt->begin_us < (uint64_t)attempt->wait_ms * 1000;
 }
 
-/* Waits in the queue, then for the lock. A waiter whose time in the queue is over makes one attempt, then joins the queue
-   again. */
+/* The nodes keep a queue of the waiters of one name. */
+static int has_queue_at_nodes(const struct session *session)
+{
+    return session->lock_count == 1 && session->lock->extra_key_count == 0;
+}
+
+/* Waits for the lock: of one name, in the queue of the nodes. Else first in the queue of this machine. A waiter whose time
+   there is over makes one attempt, then joins the queue again. */
 static enum redlock_status wait_in_line(struct session *session, const char *name,
                                         struct attempt *attempt)
 {
@@ -336,7 +342,7 @@ static enum redlock_status wait_in_line(struct session *session, const char *nam
     int first;
 
     do {
-        first = is_first(session, name, attempt);
+        first = has_queue_at_nodes(session) || is_first(session, name, attempt);
         attempt->wait_ms = first ? wait_ms : 0;
         wait_for(session, name, attempt);
         queue_leave();

@@ -135,9 +135,26 @@ static void signal_to(pid_t pid, int number)
         kill(pid, number);
 }
 
+/* How many nodes have a key of a lock, or a wait queue that lasts longer than 10 s. */
+static int with_keys_left(void)
+{
+    static const char script[] =
+        "local n=0 for _,k in ipairs(redis.call('keys','redlock:*'))do local "
+        "ms=redis.call('pttl',k)"
+        "if k:sub(-5)~=':wait'or ms<0 or ms>10000 then n=n+1 end end return n";
+    unsigned i;
+    int count = 0;
+
+    for (i = 0; i < node_count; i++)
+        count += strcmp(ask(i, "EVAL", script, "0"), "0") != 0;
+    return count;
+}
+
+/* Waits, because late releases may be on their way. */
 static void no_key_left(const char *when)
 {
-    is_int(servers_keys_left("redlock:*", 6000), 0, "no key is left %s", when);
+    until(with_keys_left() == 0, 6000);
+    is_int(with_keys_left(), 0, "no key is left %s", when);
 }
 
 static void pause_all(void)
@@ -3127,7 +3144,7 @@ static void default_config(void)
            "a file that --config names must be readable: 78");
 }
 
-/* ---- The queue of waiters ---- */
+/* ---- The queue of waiters of one machine: for slots, and for several names ---- */
 
 static int connections(unsigned n)
 {
@@ -3159,18 +3176,18 @@ static void queue_of_waiters(void)
     ok(beats(a) && on_all("redlock:x"), "held");
     before = connections(0);
     for (i = 0; i < WAITERS; i++)
-        waiter[i] = start("run", "--status-fd", "3", "x", "true", NULL);
+        waiter[i] = start("run", "-a", "y", "--status-fd", "3", "x", "true", NULL);
     for (i = 0; i < WAITERS; i++)
         right += writes(waiter[i], 's', "waiting");
     is_int(right, WAITERS, "%d programs wait, and report it", (int)WAITERS);
     ok(until(connections(0) <= before + 2, WAIT_MS),
        "only one of them is connected (%d connections, before: %d)", connections(0), before);
     begin = now_ms();
-    is_int(redlock("run", "-w", ".5", "x", "true", NULL), 75, "-w in the queue: 75");
+    is_int(redlock("run", "-a", "y", "-w", ".5", "x", "true", NULL), 75, "-w in the queue: 75");
     ok(now_ms() - begin >= 500, "-w in the queue ends in time (%ld ms)", now_ms() - begin);
     ok(strstr(wrote(last, 'e'), "held by another client: ") != NULL,
        "-w in the queue: the message names the holder");
-    impatient = start("run", "x", "true", NULL);
+    impatient = start("run", "-a", "y", "x", "true", NULL);
     sleep_ms(200);
     signal_to(impatient.pid, SIGTERM);
     is_int(ends(&impatient), -SIGTERM, "SIGTERM in the queue");
@@ -3200,12 +3217,12 @@ static void queue_of_a_database(void)
         snprintf(list + strlen(list), sizeof list - strlen(list), "redis://%.31s/1 ",
                  servers[i].address);
     ask_all("SET", "redlock:x", "another's");
-    waiter[0] = start("run", "--status-fd", "3", "x", "true", NULL);
+    waiter[0] = start("run", "-a", "y", "--status-fd", "3", "x", "true", NULL);
     ok(writes(waiter[0], 's', "waiting"), "a program waits");
     ask_all("SELECT", "1");
     ask_all("SET", "redlock:x", "another's");
-    waiter[1] = start("run", "-N", list, "--status-fd", "3", "x", "true", NULL);
-    ok(writes(waiter[1], 's', "waiting"), "a program waits for the same name in another database");
+    waiter[1] = start("run", "-a", "y", "-N", list, "--status-fd", "3", "x", "true", NULL);
+    ok(writes(waiter[1], 's', "waiting"), "a program waits for the same names in another database");
     is_int(child_of(waiter[1].pid, 0), 0, "it does not stand in line behind the first one");
     ask_all("DEL", "redlock:x");
     is_int(ends(&waiter[1]), 0, "it acquires its lock");
@@ -3216,7 +3233,7 @@ static void queue_of_a_database(void)
 }
 
 /* Milliseconds from the end of the holder until all these waiters have ended; -1 if one of them failed. */
-static long hand_off_ms(int count)
+static long hand_off_ms(int count, int also)
 {
     struct beat *a = map_beat(beat_path("a"));
     struct program holder, waiter[20];
@@ -3227,7 +3244,8 @@ static long hand_off_ms(int count)
     holder = start("run", "x", self, "beat", beat_path("a"), NULL);
     beats(a);
     for (i = 0; i < count; i++)
-        waiter[i] = start("run", "x", "true", NULL);
+        waiter[i] =
+            also ? start("run", "-a", "y", "x", "true", NULL) : start("run", "x", "true", NULL);
     sleep_ms(500);
     a->stop = 1;
     begin = now_ms();
@@ -3240,25 +3258,31 @@ static long hand_off_ms(int count)
 /* A release notifies the first waiter in the queue: that takes less than the 2 s after which each waiter makes an
    attempt anyway. A slow machine needs more time, which runs one after the other show. If the machine is paused, another
    try follows. */
-static void hand_off(void)
+static void hand_off_of(int also)
 {
     enum { WAITERS = 12 };
     long begin, alone_ms, took_ms = -1;
     int i, tries, at_once = 0;
 
-    nodes(3);
     for (tries = 0; tries < 3 && !at_once; tries++) {
         begin = now_ms();
         for (i = 0; i < WAITERS; i++)
             redlock("run", "x", "true", NULL);
         alone_ms = now_ms() - begin;
-        if ((took_ms = hand_off_ms(WAITERS)) < 0)
+        if ((took_ms = hand_off_ms(WAITERS, also)) < 0)
             break;
         at_once = took_ms < 1000 + 3 * alone_ms;
     }
     ok(took_ms >= 0, "%d waiters acquire the lock, one after the other", (int)WAITERS);
     ok(at_once, "each waiter acquires the lock without a pause (%ld ms in all)", took_ms);
     no_key_left("then");
+}
+
+static void hand_off(void)
+{
+    nodes(3);
+    hand_off_of(0);
+    hand_off_of(1);
 }
 
 /* Nodes hang while a waiter in the queue asks them for the holder, for a message. */
@@ -3269,9 +3293,9 @@ static void signal_in_line(void)
 
     nodes(3);
     ask_all("SET", "redlock:x", "another's");
-    first = start("run", "--status-fd", "3", "x", "true", NULL);
+    first = start("run", "-a", "y", "--status-fd", "3", "x", "true", NULL);
     ok(writes(first, 's', "waiting"), "the first waits");
-    second = start("run", "--status-fd", "3", "--node-timeout", "20", "x", "true", NULL);
+    second = start("run", "-a", "y", "--status-fd", "3", "--node-timeout", "20", "x", "true", NULL);
     sleep_ms(500);
     pause_all();
     sleep_ms(1000);
@@ -3308,7 +3332,7 @@ static void queue_without_quorum(void)
     server_kill(&servers[2]);
     begin = now_ms();
     for (i = 0; i < WAITERS; i++)
-        waiter[i] = start("run", "--unavailable-timeout", "4", "x", "true", NULL);
+        waiter[i] = start("run", "-a", "y", "--unavailable-timeout", "4", "x", "true", NULL);
     for (i = 0; i < WAITERS; i++)
         right += ends(&waiter[i]) == 69;
     is_int(right, WAITERS, "no quorum: all waiters end with 69");
@@ -3323,7 +3347,7 @@ static void queue_without_quorum(void)
     }
     for (i = 0; i < WAITERS; i++) {
         setup.before = no_queue_file;
-        waiter[i] = start("run", "x", "sleep", ".1", NULL);
+        waiter[i] = start("run", "-a", "y", "x", "sleep", ".1", NULL);
     }
     for (i = right = 0; i < WAITERS; i++)
         right += ends(&waiter[i]) == 0;
@@ -4438,6 +4462,181 @@ static void denied_lists(void)
     ok(strstr(wrote(last, 'e'), "refuses AUTH") != NULL, "the message says so");
 }
 
+/* ---- The queue of waiters at the nodes: for one name ---- */
+
+enum { TURNS = 3 };
+
+/* On how many nodes so many stand in the queue. */
+static int with_waiters(const char *count)
+{
+    unsigned i;
+    int nodes_with = 0;
+
+    for (i = 0; i < node_count; i++)
+        nodes_with += strcmp(ask(i, "ZCARD", "redlock:x:wait"), count) == 0;
+    return nodes_with;
+}
+
+/* A holder, and waiters that begin 0.3 s apart. Each writes its number when it has the lock; the first also runs. */
+static void start_turns(struct program *holder, struct program waiter[TURNS])
+{
+    struct beat *a = map_beat(beat_path("a"));
+    char command[400], number[12];
+    int i;
+
+    *holder = start("run", "x", self, "beat", beat_path("a"), NULL);
+    ok(beats(a) && on_all("redlock:x"), "held");
+    for (i = 0; i < TURNS; i++) {
+        snprintf(command, sizeof command, "echo %d >>%s", i + 1, beat_path("turns"));
+        if (i == 0)
+            snprintf(command + strlen(command), sizeof command - strlen(command),
+                     "; exec %s beat %s", self, beat_path("b"));
+        snprintf(number, sizeof number, "%d", i + 1);
+        waiter[i] = start("run", "x", "-c", command, NULL);
+        ok(until(with_waiters(number) == 3, WAIT_MS), "a waiter: %s in the queue", number);
+        sleep_ms(300);
+    }
+}
+
+static const char *turns(void)
+{
+    static char text[100];
+    FILE *file = fopen(beat_path("turns"), "r");
+    size_t size = file != NULL ? fread(text, 1, sizeof text - 1, file) : 0;
+
+    text[size] = '\0';
+    if (file != NULL)
+        fclose(file);
+    return text;
+}
+
+static void waiters_in_turn(void)
+{
+    struct beat *a = map_beat(beat_path("a")), *b = map_beat(beat_path("b"));
+    struct program holder, waiter[TURNS];
+    int i, right = 0;
+
+    nodes(3);
+    start_turns(&holder, waiter);
+    is_int(redlock("status", "x", NULL), 0, "status");
+    ok(strstr(wrote(last, 'o'), " s left  3 wait  3/3 nodes\n") != NULL,
+       "status: how many wait: %s", wrote(last, 'o'));
+    redlock("status", "--json", "x", NULL);
+    ok(is_json(last, "\"waiting\":3}"), "status --json: how many wait");
+    ask(1, "DEL", "redlock:x:wait");
+    redlock("status", "x", NULL);
+    ok(strstr(wrote(last, 'o'), "  3 wait  ") != NULL, "status: a quorum of nodes counts");
+    is_int(redlock("list", NULL), 0, "list");
+    ok(strncmp(wrote(last, 'o'), "x: held", 7) == 0 && count_of(wrote(last, 'o'), "\n") == 1,
+       "list: one line, without the queue: %s", wrote(last, 'o'));
+    redlock("list", "--prometheus", NULL);
+    ok(count_of(wrote(last, 'o'), "redlock_lock_held{") == 1 &&
+           strstr(wrote(last, 'o'), "wait") == NULL,
+       "list --prometheus: without the queue");
+    a->stop = 1;
+    is_int(ends(&holder), 5, "the holder ends");
+    ok(beats(b), "the first waiter has the lock");
+    redlock("status", "x", NULL);
+    ok(strstr(wrote(last, 'o'), "  2 wait  ") != NULL, "status: the holder does not count: %s",
+       wrote(last, 'o'));
+    b->stop = 1;
+    is_int(ends(&waiter[0]), 5, "the first waiter ends");
+    for (i = 1; i < TURNS; i++)
+        right += ends(&waiter[i]) == 0;
+    is_int(right, TURNS - 1, "all others had the lock");
+    is_text(turns(), "1\n2\n3\n", "in the order in which they began to wait");
+    ok(until(with_key("redlock:x:wait") == 0, 12000), "no queue is left");
+    redlock("acquire", "-t", "60", "x", NULL);
+    redlock("status", "x", NULL);
+    ok(strstr(wrote(last, 'o'), "wait") == NULL, "status: nobody waits");
+    redlock("status", "--json", "x", NULL);
+    ok(is_json(last, "\"waiting\":0}"), "status --json: nobody waits");
+    ask_all("DEL", "redlock:x");
+    no_key_left("then");
+}
+
+/* The first waiter is stopped when the holder ends: the others do not wait for it. */
+static void waiter_stops(void)
+{
+    struct beat *a = map_beat(beat_path("a")), *b = map_beat(beat_path("b"));
+    struct program holder, waiter[TURNS];
+    int i, right = 0;
+
+    nodes(3);
+    start_turns(&holder, waiter);
+    signal_to(waiter[0].pid, SIGSTOP);
+    a->stop = b->stop = 1;
+    is_int(ends(&holder), 5, "the holder ends");
+    for (i = 1; i < TURNS; i++)
+        right += ends(&waiter[i]) == 0;
+    is_int(right, TURNS - 1, "the first waiter is stopped: the others get the lock");
+    signal_to(waiter[0].pid, SIGCONT);
+    is_int(ends(&waiter[0]), 5, "the first waiter continues: it gets the lock");
+    is_text(turns(), "2\n3\n1\n", "the others in their order");
+    no_key_left("then");
+}
+
+/* A user who may not enter the queue, or may not count it. */
+static void waiters_without_turns(void)
+{
+    struct beat *a = map_beat(beat_path("a"));
+    struct program holder, waiter;
+
+    nodes(3);
+    ask_all("ACL", "SETUSER", "locker", "reset", "on", ">" SECRET, "~redlock:*", "+@all", "-zadd",
+            "-zcard");
+    setenv("REDLOCK_NODES", list_of(3, "redis://locker:" SECRET "@"), 1);
+    holder = start("run", "x", self, "beat", beat_path("a"), NULL);
+    ok(beats(a) && on_all("redlock:x"), "held");
+    waiter = start("run", "--status-fd", "3", "x", "true", NULL);
+    ok(writes(waiter, 's', "waiting held "), "a program waits");
+    is_int(with_waiters("0"), 3, "it is in no queue");
+    is_int(redlock("status", "x", NULL), 0, "status");
+    ok(strstr(wrote(last, 'o'), " s left  3/3 nodes\n") != NULL &&
+           strstr(wrote(last, 'o'), "error") == NULL,
+       "status does not say how many wait");
+    redlock("status", "--json", "x", NULL);
+    ok(is_json(last, "\"state\":\"held\"") && strstr(wrote(last, 'o'), "waiting") == NULL,
+       "status --json does not say it");
+    a->stop = 1;
+    is_int(ends(&holder), 5, "the holder ends");
+    is_int(ends(&waiter), 0, "the waiter gets the lock");
+    no_key_left("then");
+}
+
+/* The permissions of the manual, and +scan: the server does not tell this user the type of the queue. */
+static void permissions_for_turns(void)
+{
+    struct program waiter;
+
+    nodes(3);
+    ask_all("ACL", "SETUSER", "locker", "reset", "on", ">" SECRET, "~redlock:*", "+set", "+get",
+            "+del", "+pexpire", "+pttl", "+eval");
+    ask_all("ACL", "SETUSER", "locker", "+evalsha", "+exists", "+info", "+client|tracking",
+            "+client|caching");
+    ask_all("ACL", "SETUSER", "locker", "+zadd", "+zrank", "+zrange", "+zrem", "+time", "+zcard",
+            "+scan");
+    setenv("REDLOCK_NODES", list_of(3, "redis://locker:" SECRET "@"), 1);
+    redlock("acquire", "-t", "60", "x", NULL);
+    waiter = start("run", "-v", "x", "sleep", "60", NULL);
+    ok(until(with_waiters("1") == 3, WAIT_MS), "the recommended user: a waiter is in the queue");
+    redlock("status", "x", NULL);
+    ok(strstr(wrote(last, 'o'), "  1 waits  ") != NULL, "status counts it");
+    is_int(redlock("list", NULL), 0, "list");
+    ok(strncmp(wrote(last, 'o'), "x: held", 7) == 0 && count_of(wrote(last, 'o'), "\n") == 1,
+       "list: one line: %s", wrote(last, 'o'));
+    ask_all("DEL", "redlock:x");
+    ok(writes(waiter, 'e', "x: acquired on "), "the waiter gets the lock");
+    signal_to(waiter.pid, SIGTERM);
+    is_int(ends(&waiter), 143, "it ends");
+    ok(until(with_key("redlock:x:wait") == 0, 12000), "no queue is left");
+    ask(0, "ACL", "LOG");
+    ok(strstr(reply, "zadd") == NULL && strstr(reply, "zrem") == NULL &&
+           strstr(reply, "zrange") == NULL,
+       "nothing of the queue was denied: %s", reply);
+    no_key_left("then");
+}
+
 /* ---- Terminals ---- */
 
 /* Reads from a terminal until `part` has come. Returns what was read; valid until the next call. */
@@ -4783,6 +4982,10 @@ static const struct scenario {
     {"odd_slots", odd_slots},
     {"list", list},
     {"stale_values_differ", stale_values_differ},
+    {"waiters_in_turn", waiters_in_turn},
+    {"waiter_stops", waiter_stops},
+    {"waiters_without_turns", waiters_without_turns},
+    {"permissions_for_turns", permissions_for_turns},
     {"queue_of_waiters", queue_of_waiters},
     {"queue_of_a_database", queue_of_a_database},
     {"signal_in_line", signal_in_line},
