@@ -278,7 +278,7 @@ enum redlock_status redlock_acquire_start(struct redlock_client *client, struct 
         memset(&lock->priv.fair, 0, sizeof lock->priv.fair);
     status = rl_begin(client, lock, REDLOCK_OP_ACQUIRE, wait_ms);
     if (REDLOCK_FAIR)
-        lock->priv.fair.since_us = lock->priv.until_us - wait_ms * RL_MS_US;
+        lock->priv.fair.began_us = lock->priv.until_us - wait_ms * RL_MS_US;
     if (wait_ms == 0) /* a number of attempts ends it, not a time */
         lock->priv.until_us = REDLOCK_NEVER;
     return status;

@@ -59,21 +59,20 @@ static const char rl_confirm_script[] = "if c('get',K[1])~=A[1]then return-1 end
                                         "c('set',K[2],('%.0f'):format(n))return n";
 static const char rl_fence_suffix[] = ":fence";
 /* Enters the wait queue. Returns the place, from 0; or -1 - place if the lock is free. The name of
-   the holder is the beginning of its token. The waiter's own key says that it lives; the server
-   tells when it changes. The queue is changed last, so that the server does not tell about that.
+   the holder is the beginning of its token. The lease key of the waiter says that the waiter lives;
+   the server tells when that key changes. The queue is changed last, so that the server does not tell about that.
    Errors of the queue only make the place unknown. The score counts 8 ms, because the requests of
    one waiter do not reach all nodes at once. R19 */
 static const char rl_enter_script[] =
     "c=redis.pcall local q,n=K[2],A[1]:sub(1,8)c('set',K[3],1,'px',A[3])c('get',K[3])"
     "local v,p=c('get',K[1]),c('zrank',q,n)if not p then local t=c('time')"
-    "c('zadd',q,math.floor((N(t[1])*1000+N(t[2])/1000-N(A[2]))/8),n)p=c('zrank',q,n)end p=N(p)or "
-    "1000 "
-    "local h=v and N(c('zrank',q,v:sub(1,8)))c('pexpire',q,A[3])"
+    "c('zadd',q,math.floor((N(t[1])*1000+N(t[2])/1000-N(A[2]))/8),n)p=c('zrank',q,n)end "
+    "p=N(p)or 1000 local h=v and N(c('zrank',q,v:sub(1,8)))c('pexpire',q,A[3])"
     "if not v then return-1-p end return h and h<p and p-h-1 or p";
 /* Releases one key as rl_delete_script, but returns 2 if it was deleted and somebody waits. Takes
    the caller out of the wait queue; and if it was the holder, those in front of it, and the dead
-   behind it, as far as the second that lives. Deletes the own keys of those that it takes out and
-   of these two, so that the server tells them. Names no key but that of the lock, so that a user
+   behind it, as far as the second that lives. Deletes the lease keys of the waiters that it takes
+   out and of these two, so that the server tells them. Names no key but that of the lock, so that a user
    who may not use the queue can still release. R19 */
 static const char rl_leave_script[] =
     "c=redis.pcall local v,q,n=c('get',K[1]),K[1]..':wait',A[1]:sub(1,8)"
@@ -249,7 +248,7 @@ static unsigned rl_more_keys(const struct redlock_lock *lock, unsigned command)
     return rl_has_counter(command) ? 1U : rl_extra_keys(lock);
 }
 
-/* The queue, and the waiter's own key. R19 */
+/* The queue, and the lease key of the waiter. R19 */
 static void rl_put_queue(struct resp_writer *w, const struct redlock_lock *lock)
 {
     char name[RL_NAME_SIZE];
@@ -378,13 +377,13 @@ REDLOCK_PRIVATE void rl_keep_release(struct redlock_owed *owed, const struct red
 
 /* ---- Reading -------------------------------------------------------------------------------- */
 
-REDLOCK_PRIVATE uint32_t rl_hash(const struct resp_item *item, unsigned most)
+REDLOCK_PRIVATE uint32_t rl_hash(const void *bytes, size_t known, uint32_t size)
 {
-    uint32_t hash = 2166136261U ^ item->size; /* FNV-1a */
-    unsigned i;
+    const uint8_t *at = (const uint8_t *)bytes;
+    uint32_t hash = 2166136261U ^ size; /* FNV-1a */
 
-    for (i = 0; i < item->text_used && i < most; i++)
-        hash = (hash ^ (uint8_t)item->text[i]) * 16777619U;
+    for (; known > 0; known--)
+        hash = (hash ^ *at++) * 16777619U;
     return hash != 0 ? hash : 1;
 }
 

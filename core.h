@@ -240,8 +240,8 @@ REDLOCK_PRIVATE int rl_is_denial(const struct resp_item *item);
 /* Whether the item is an error that begins with one of these texts, which an empty one follows. */
 REDLOCK_PRIVATE int rl_is_error(const struct resp_item *item, const char *prefixes);
 
-/* A hash of the first `most` bytes of a text; never 0. */
-REDLOCK_PRIVATE uint32_t rl_hash(const struct resp_item *item, unsigned most);
+/* A hash of a text of `size` bytes, of which the first `known` ones count; never 0. */
+REDLOCK_PRIVATE uint32_t rl_hash(const void *bytes, size_t known, uint32_t size);
 
 /* ---- Arithmetic (node.c) -------------------------------------------------------------------- */
 
@@ -430,6 +430,16 @@ static inline int rl_others_had_it(const struct redlock_lock *lock)
     return lock->priv.outcome == REDLOCK_HELD || lock->priv.outcome == REDLOCK_CONTENDED;
 }
 
+/* The pause before a slow retry: random, longer each time. R6 */
+static inline uint32_t rl_pause_us(struct redlock_client *c, struct redlock_lock *lock)
+{
+    unsigned times = lock->priv.op.slow;
+
+    if (times < UINT8_MAX)
+        lock->priv.op.slow++;
+    return rl_backoff_us(c, &c->priv.settings, times);
+}
+
 /* Lists that a lock may stand in. LINE: to begin an attempt when it can. TURN: to be stepped in
    this tick. WAIT: for a reply, for a node, or for its time. WAIT_HELD: the same, for a held lock.
    DONE: for redlock_next_completed. WAIT and WAIT_HELD are sorted by time; in each, locks mostly
@@ -523,22 +533,25 @@ static inline int rl_wants_holder(const struct redlock_lock *lock)
     return REDLOCK_TEXTS && lock->holder != NULL && lock->holder_size > 0;
 }
 
-/* Whether the waiters of the lock may stand in the wait queue: it is that of one key. R19 */
+/* Whether the waiters of the lock may stand in the wait queue, which is that of one key. R19 */
 static inline int rl_is_fair(const struct redlock_client *c, const struct redlock_lock *lock)
 {
     return REDLOCK_FAIR && c->priv.settings.fair && rl_extra_keys(lock) == 0 &&
            !lock->token_is_label;
 }
 
-/* Writes what a waiter's own key has behind the key of the lock: a colon, and the name. R19 */
+/* Writes what the lease key of a waiter has behind the key of the lock: a colon, and the name of the
+   waiter. R19 */
 static inline void rl_put_name(char *text, const struct redlock_lock *lock)
 {
-    static const char digits[] = "0123456789abcdef";
-    unsigned i;
-
     text[0] = ':';
-    for (i = 0; i < 2 * RL_NAME; i++)
-        text[1 + i] = digits[lock->token[i / 2] >> (i % 2 == 0 ? 4 : 0) & 15];
+    resp_hex(text + 1, lock->token, RL_NAME);
+}
+
+/* Whether the server tells this connection when a key changes that a command has read. R7 */
+static inline int rl_notifies(const struct redlock_node *node)
+{
+    return REDLOCK_NOTIFICATION && node->priv.notifies;
 }
 
 /* The command that logs in where HELLO does not. R12 */

@@ -6,10 +6,10 @@
        the nodes have the same order without agreement. Its name is the first four bytes of its
        token; they stay the same in all attempts of an acquire. So the holder is known by its name,
        and does not count.
-       A waiter has a key of its own, KEY:NAME, with a lease that each look renews. A release takes
-       the holder out of the queue, and all in front of it, and the dead behind it: those whose
-       lease is over. It deletes the keys of the first two of the rest, and of those that it took
-       out: so these are notified. A waiter that gives up takes itself out.
+       The lease of a waiter is the key KEY:NAME, which each look renews. A release takes the holder
+       out of the queue, and all waiters in front of it, and the dead waiters behind it: those whose
+       lease is over. It deletes the lease keys of the first two of the rest, and of the waiters that
+       it took out: so these are notified. A waiter that gives up takes itself out.
        The first waiter asks as soon as the lock is free. The second looks then, and asks if the
        lock is still free two round trips later: the first one is dead. The others wait until they
        are notified, but for a pause as without a queue at most.
@@ -57,16 +57,9 @@ static uint64_t rl_round_trips_us(const struct redlock_client *c, unsigned halve
     return (uint64_t)(us < 100 ? 100 : us) * halves / 2;
 }
 
-/* Hashes the key of a lock. */
 static uint32_t rl_key_hash(const struct redlock_lock *lock)
 {
-    struct resp_item item;
-
-    memset(&item, 0, sizeof item);
-    item.size = lock->key_size;
-    item.text_used = (uint8_t)(lock->key_size < RESP_TEXT_MAX ? lock->key_size : RESP_TEXT_MAX);
-    memcpy(item.text, lock->key, item.text_used);
-    return rl_hash(&item, RESP_TEXT_MAX);
+    return rl_hash(lock->key, lock->key_size, lock->key_size);
 }
 
 /* ---- Looking -------------------------------------------------------------------------------- */
@@ -75,10 +68,7 @@ static uint32_t rl_key_hash(const struct redlock_lock *lock)
 static void rl_rest(struct redlock_client *c, struct redlock_lock *lock)
 {
     lock->priv.fair.next = RL_FAIR_LOOKS;
-    lock->priv.due_us =
-        c->priv.now_us + RL_MS_US + rl_backoff_us(c, &c->priv.settings, lock->priv.op.slow);
-    if (lock->priv.op.slow < UINT8_MAX)
-        lock->priv.op.slow++;
+    lock->priv.due_us = c->priv.now_us + RL_MS_US + rl_pause_us(c, lock);
 }
 
 static redlock_mask rl_notifying_nodes(const struct redlock_client *c)
@@ -86,7 +76,7 @@ static redlock_mask rl_notifying_nodes(const struct redlock_client *c)
     unsigned left = c->priv.in[REDLOCK_NODE_READY], nodes = 0;
 
     for (; left != 0; left &= left - 1)
-        if (rl_first_node(c, left)->priv.notifies)
+        if (rl_notifies(rl_first_node(c, left)))
             nodes |= rl_first_bit(left);
     return (redlock_mask)nodes;
 }
@@ -109,7 +99,7 @@ static void rl_look(struct redlock_client *c, struct redlock_lock *lock)
     rl_rest(c, lock);
     lock->priv.fair.next = RL_FAIR_LEARNS;
     lock->priv.fair.lease_ms = 3 * c->priv.settings.retry_delay_max_ms + RL_LEASE_MS;
-    lock->priv.fair.waited_ms = (uint32_t)((c->priv.now_us - lock->priv.fair.since_us) / RL_MS_US);
+    lock->priv.fair.waited_ms = (uint32_t)((c->priv.now_us - lock->priv.fair.began_us) / RL_MS_US);
     memset(lock->priv.fair.place, 0, sizeof lock->priv.fair.place);
     lock->priv.fair.taken = lock->priv.fair.near = lock->priv.attempt.free = 0;
     c->priv.waiting = 1;
@@ -140,7 +130,7 @@ REDLOCK_PRIVATE int rl_fair_replied(struct redlock_client *c, struct redlock_nod
         return 0;
     if (reply->command == RL_LEAVE && reply->vote == RL_YES && lock->priv.state == RL_RELEASING) {
         c->priv.brief =
-            lock->priv.started_us - lock->priv.fair.since_us < rl_round_trips_us(c, 1) / 2;
+            lock->priv.started_us - lock->priv.fair.acquired_us < rl_round_trips_us(c, 1) / 2;
         if (number == RL_LEAVES_WAITERS) {
             c->priv.yield_key = rl_key_hash(lock);
             c->priv.yield_us = c->priv.now_us + rl_round_trips_us(c, 8);
@@ -160,9 +150,9 @@ REDLOCK_PRIVATE int rl_fair_replied(struct redlock_client *c, struct redlock_nod
 
 /* ---- Notification --------------------------------------------------------------------------- */
 
-/* Whether this is the waiter's own key; of a long key the end may not be known. */
-static int rl_is_own_key(const struct redlock_lock *lock, const char *key, size_t size,
-                         size_t known)
+/* Whether this is the lease key of the waiter; of a long key the end may not be known. */
+static int rl_is_lease_key(const struct redlock_lock *lock, const char *key, size_t size,
+                           size_t known)
 {
     char name[RL_NAME_SIZE];
     size_t tail = known > lock->key_size ? known - lock->key_size : 0;
@@ -190,7 +180,7 @@ REDLOCK_PRIVATE enum rl_heed rl_fair_notified(const struct redlock_client *c,
 {
     if (!rl_is_fair(c, lock) || !lock->priv.fair.entered)
         return RL_NOT_QUEUED;
-    if (rl_is_own_key(lock, (const char *)key, size, known)) {
+    if (rl_is_lease_key(lock, (const char *)key, size, known)) {
         rl_set(&lock->priv.fair.near, nodes);
     } else if (size != lock->key_size || memcmp(key, lock->key, known) != 0) {
         return RL_NOT_QUEUED;
@@ -228,7 +218,7 @@ static void rl_lock_changed(struct redlock_client *c, struct redlock_lock *lock,
 /* The nodes answer where the lock stands. Free: the first waiter asks, each other one half a round
    trip later than the one before it: it had time to ask before this one looked. Taken: it rests. Neither: a hand-off is under way, so it
    looks again. Without a place it retries as without a queue. */
-static void rl_learn(struct redlock_client *c, struct redlock_lock *lock, unsigned place)
+static void rl_conclude_look(struct redlock_client *c, struct redlock_lock *lock, unsigned place)
 {
     uint64_t behind_us = place > 1 ? rl_round_trips_us(c, place - 1) : 0;
 
@@ -255,7 +245,7 @@ static int rl_stays_outside(const struct redlock_client *c, const struct redlock
     if (!rl_is_fair(c, lock) || !lock->priv.op.waits || !rl_others_had_it(lock))
         return 1;
     return !lock->priv.fair.entered && c->priv.brief &&
-           c->priv.now_us - lock->priv.fair.since_us <
+           c->priv.now_us - lock->priv.fair.began_us <
                c->priv.settings.retry_delay_max_ms * RL_MS_US;
 }
 
@@ -268,7 +258,7 @@ REDLOCK_PRIVATE int rl_fair_pauses(struct redlock_client *c, struct redlock_lock
         return 0;
     place = rl_place(c, lock);
     if (lock->priv.fair.next == RL_FAIR_LEARNS)
-        rl_learn(c, lock, place);
+        rl_conclude_look(c, lock, place);
     else if (place != 0 && rl_is_quorum(c, lock->priv.attempt.free))
         rl_lock_changed(c, lock, place);
     else if (rl_is_quorum(c, lock->priv.fair.near))

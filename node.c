@@ -628,7 +628,8 @@ static enum rl_error rl_info_replied(struct redlock_client *c, struct redlock_no
         node->priv.age_s = (uint32_t)item->integer;
     if (item->kind != RESP_STRING)
         return RL_NO_ERROR;
-    node->priv.run = rl_hash(item, RL_RUN_MAX);
+    node->priv.run = rl_hash(
+        item->text, item->text_used < RL_RUN_MAX ? item->text_used : RL_RUN_MAX, item->size);
     /* R13: connected or not, its votes may still count */
     for (n = c->priv.count; n > 0; n--, other++)
         if (other != node && other->priv.last_run == node->priv.run) {

@@ -138,7 +138,7 @@ REDLOCK_PRIVATE void rl_schedule(struct redlock_client *c, struct redlock_lock *
 static void rl_note_holder(struct redlock_lock *lock, unsigned i, const struct resp_item *item)
 {
     size_t size = item->text_used < lock->holder_size ? item->text_used : lock->holder_size - 1U;
-    uint16_t token = (uint16_t)(rl_hash(item, RESP_TEXT_MAX) | 1);
+    uint16_t token = (uint16_t)(rl_hash(item->text, item->text_used, item->size) | 1);
     unsigned j, same = 0;
 
     for (j = 0; j < REDLOCK_NODES_MAX; j++) {
@@ -521,11 +521,6 @@ static unsigned rl_acquiring_command(const struct redlock_lock *lock)
     return rl_extra_keys(lock) > 0 ? RL_TAKE : RL_SET;
 }
 
-static int rl_notifies(const struct redlock_node *node)
-{
-    return REDLOCK_NOTIFICATION && node->priv.notifies;
-}
-
 /* Whether the release also leaves the wait queue: that of a holder, or of a waiter that gives up.
    R19 */
 static int rl_leaves_queue(const struct redlock_client *c, const struct redlock_lock *lock)
@@ -534,6 +529,12 @@ static int rl_leaves_queue(const struct redlock_client *c, const struct redlock_
            (lock->priv.state == RL_RELEASING ||
             (lock->priv.fair.entered &&
              (lock->priv.outcome == REDLOCK_CANCELLED || rl_past(c, lock->priv.until_us))));
+}
+
+static unsigned rl_releasing_command(const struct redlock_client *c,
+                                     const struct redlock_lock *lock)
+{
+    return rl_leaves_queue(c, lock) ? RL_LEAVE : RL_DELETE;
 }
 
 /* The command that a lock sends to a node now. The native release serves one key only. It is not
@@ -554,16 +555,13 @@ static unsigned rl_command_for(const struct redlock_client *c, const struct redl
     case RL_EXTENDING:
         return rl_repairs(c, lock, bit) ? RL_REPAIR : RL_EXTEND;
     case RL_ROLLING_BACK:
-        return (rl_leaves_queue(c, lock) ? (unsigned)RL_LEAVE : (unsigned)RL_DELETE) |
-               (rl_notifies(node) ? RL_WITH_CACHING : 0U) |
+        return rl_releasing_command(c, lock) | (rl_notifies(node) ? RL_WITH_CACHING : 0U) |
                (rl_wants_holder(lock) ? RL_WITH_PTTL : 0U);
     default:
-        if (rl_leaves_queue(c, lock))
-            return RL_LEAVE;
         return !REDLOCK_MINIMAL && node->priv.native_is == RL_KNOWN && rl_extra_keys(lock) == 0 &&
-                       !(lock->priv.round.broken & bit)
+                       !(lock->priv.round.broken & bit) && !rl_leaves_queue(c, lock)
                    ? node->priv.native
-                   : RL_DELETE;
+                   : rl_releasing_command(c, lock);
     }
 }
 
@@ -1041,7 +1039,7 @@ static void rl_hold(struct redlock_client *c, struct redlock_lock *lock)
     lock->holder_left_ms = 0;
     rl_end_round(c, lock, RL_LATE);
     if (REDLOCK_FAIR)
-        lock->priv.fair.since_us = c->priv.now_us;
+        lock->priv.fair.acquired_us = c->priv.now_us;
     lock->extended = 0;
     rl_ask_the_rest(c, lock);
     rl_set(&c->priv.wanted, lock->priv.unsent);
@@ -1124,16 +1122,6 @@ static enum redlock_status rl_outcome(const struct redlock_client *c,
     if (unnamed != 0 && !rl_past(c, lock->priv.due_us))
         return REDLOCK_PENDING;
     return refused ? REDLOCK_HELD : REDLOCK_CONTENDED;
-}
-
-/* The pause before a slow retry: random, longer each time. R6 */
-static uint32_t rl_pause_us(struct redlock_client *c, struct redlock_lock *lock)
-{
-    unsigned times = lock->priv.op.slow;
-
-    if (times < UINT8_MAX)
-        lock->priv.op.slow++;
-    return rl_backoff_us(c, &c->priv.settings, times);
 }
 
 /* All nodes were sent the release: ends the operation, or pauses before the next attempt. R6 */

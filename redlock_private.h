@@ -129,13 +129,14 @@ struct redlock_lock_private {
 
     /* Of a waiter in the wait queue, see fair.c. R19 */
     struct {
-        uint64_t since_us;  /* a moment: the acquire began; of a held lock: it was acquired */
-        uint32_t waited_ms; /* at the last look */
-        uint32_t lease_ms;  /* for so long the nodes know that the waiter lives */
-        uint8_t entered;    /* 1: the nodes know the name: the first bytes of the token */
-        uint8_t next;       /* enum rl_fair_next: what follows in this pause */
-        redlock_mask taken; /* nodes that say in this look that somebody has the lock */
-        redlock_mask near;  /* nodes that have notified this waiter */
+        uint64_t began_us;    /* a moment: the acquire began */
+        uint64_t acquired_us; /* a moment: the lock was acquired */
+        uint32_t waited_ms;   /* at the last look */
+        uint32_t lease_ms;    /* how long its lease lasts from then on */
+        uint8_t entered;      /* 1: the nodes know the name: the first bytes of the token */
+        uint8_t next;         /* enum rl_fair_next: what follows in this pause */
+        redlock_mask taken;   /* nodes that say in this look that somebody has the lock */
+        redlock_mask near;    /* nodes that have notified this waiter */
         uint8_t place[REDLOCK_NODES_MAX]; /* on each node, from 1; 0: not known */
     } fair;
 };
@@ -189,11 +190,12 @@ struct redlock_client_private {
     uint8_t tick_again;
     uint8_t jammed; /* 1: the send buffer had no room, until it is empty */
 
-    uint8_t brief;      /* 1: this client held its last lock for a part of a round trip. R19 */
-    uint32_t yield_key; /* the hash of a key whose waiters come first until yield_us. R19 */
+    uint8_t brief; /* 1: this client held its last lock for a part of a round trip. R19 */
+    uint32_t
+        yield_key; /* the hash of the key that this client has released last, to waiters. R19 */
 
     /* Moments. */
-    uint64_t yield_us;
+    uint64_t yield_us;  /* until then the waiters of the key `yield_key` come first. R19 */
     uint64_t now_us;    /* the latest reading of the clock */
     uint64_t due_us;    /* the next tick, unless something happens before */
     uint64_t jammed_us; /* `jammed` became 1 */

@@ -109,19 +109,26 @@ void resp_put_joined(struct resp_writer *w, const void *head, size_t head_size, 
         resp_append(resp_append(to, head, head_size), tail, tail_size);
 }
 
+void resp_hex(void *to, const uint8_t *bytes, size_t size)
+{
+    static const char digits[] = "0123456789abcdef";
+    uint8_t *at = (uint8_t *)to;
+
+    while (size-- > 0) {
+        at[2 * size] = (uint8_t)digits[bytes[size] >> 4];
+        at[2 * size + 1] = (uint8_t)digits[bytes[size] & 15];
+    }
+}
+
 void resp_put_hex(struct resp_writer *w, const uint8_t *bytes, size_t size, const void *tail,
                   size_t tail_size)
 {
-    static const char digits[] = "0123456789abcdef";
     uint8_t *to = resp_put_frame(w, 2 * size + tail_size);
 
     if (to == NULL)
         return;
+    resp_hex(to, bytes, size);
     resp_append(to + 2 * size, tail, tail_size);
-    while (size-- > 0) {
-        to[2 * size] = (uint8_t)digits[bytes[size] >> 4];
-        to[2 * size + 1] = (uint8_t)digits[bytes[size] & 15];
-    }
 }
 
 void resp_put_bytes(struct resp_writer *w, const void *data, size_t size)

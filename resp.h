@@ -61,6 +61,8 @@ RESP_API void resp_put_joined(struct resp_writer *w, const void *head, size_t he
 /* The same, the first of them as two hex digits for each byte. */
 RESP_API void resp_put_hex(struct resp_writer *w, const uint8_t *bytes, size_t size,
                            const void *tail, size_t tail_size);
+/* Writes two hex digits for each byte to `to`, without a NUL. */
+RESP_API void resp_hex(void *to, const uint8_t *bytes, size_t size);
 
 /* ---- Decoder --------------------------------------------------------------------------------- */
 

@@ -224,9 +224,9 @@ R10|redlock.c|s/soon_us = c->priv.now_us \+ RL_MS_US, /soon_us = c->priv.now_us,
 R11|redlock.c|s/if \(!rl_is_quorum\(c, lock->members & ~\(unsigned\)lock->refused\)\)/if (0)/|released is distinguished from expired
 R11|redlock.c|s/(lock->priv.attempt.asked & c->priv.all);(\s+rl_enter\(lock, RL_RELEASING)/$1 \& lock->members;$2/|release to all nodes
 R11|node.c|s/return vote == RL_YES \? vote : RL_UNANSWERED;/return vote;/|the script decides, not the native command
-R11|redlock.c|s/case RL_ROLLING_BACK:(?=\s+return \(rl_leaves)/$& if (node->priv.native_is == RL_KNOWN \&\& rl_extra_keys(lock) == 0) return node->priv.native;/|a rollback is by script
+R11|redlock.c|s/case RL_ROLLING_BACK:(?=\s+return rl_releasing)/$& if (node->priv.native_is == RL_KNOWN \&\& rl_extra_keys(lock) == 0) return node->priv.native;/|a rollback is by script
 R11|redlock.c|s/(native_is == RL_KNOWN) && rl_extra_keys\(lock\) == 0/$1/|the native command is only for a lock of one key
-R11|redlock.c|s/ &&\s+!\(lock->priv.round.broken & bit\)(\s+\? node->priv.native)/$1/|the native command is sent once only
+R11|redlock.c|s/ &&\s+!\(lock->priv.round.broken & bit\)( && !rl_leaves_queue\(c, lock\)\s+\? node->priv.native)/$1/|the native command is sent once only
 R11|redlock.c|s/ &&\s+rl_extra_keys\(lock\) == 0 &&(\s+rl_send)/ \&\& $1/|the native command is not tried for a lock of several keys
 R11|command.c|s/ \| !REDLOCK_MINIMAL << RL_EVALSHA//|a reply to EVALSHA is read like that of the script
 R11|node.c|s/\(refused \? command \+ 1 : command\)/(refused ? command + 1 : node->priv.native)/|the command that worked is known, whatever failed before it
@@ -334,7 +334,7 @@ R19|core.h|s/&& rl_extra_keys\(lock\) == 0 &&/\&\&/|several keys have no queue
 R19|core.h|s/c->priv.settings.fair && //|only with the setting
 R19|fair.c|s/nodes >= c->priv.quorum && /nodes > 0 \&\& /|the place is that of a quorum
 R19|fair.c|s/place\[j\] != 0 && //|a node that has not replied says nothing of the place
-R19|fair.c|s/if \(rl_first_node\(c, left\)->priv.notifies\)/if (0)/|waiters look
+R19|fair.c|s/if \(rl_notifies\(rl_first_node\(c, left\)\)\)/if (0)/|waiters look
 R19|fair.c|s/lock->priv.fair.entered = 1;/;/|the nodes know the name of a waiter
 R19|redlock.c|s/lock->priv.fair.entered \? RL_NAME : 0/0/|the name stays in all attempts
 R19|redlock.c|s/lock->token \+ kept, sizeof lock->token - kept/lock->token, lock->priv.fair.entered ? 0 : sizeof lock->token/|each attempt has a new token behind the name
@@ -351,10 +351,10 @@ R19|fair.c|s/!rl_past\(c, c->priv.yield_us\) &&/1 \&\&/|nor later
 R19|fair.c|s/ &&\s+c->priv.yield_key == rl_key_hash\(lock\)//|nor for another lock
 R19|fair.c|s/c->priv.brief =\s[^;]*;/;/|a client with short holds is known
 R19|fair.c|s/c->priv.brief =\s[^;]*;/c->priv.brief = 1;/|one with long holds enters the queue
-R19|fair.c|s/ &&\s+c->priv.now_us - lock->priv.fair.since_us <\s+c->priv.settings.retry_delay_max_ms \* RL_MS_US//|short holds do not keep a waiter outside for ever
+R19|fair.c|s/ &&\s+c->priv.now_us - lock->priv.fair.began_us <\s+c->priv.settings.retry_delay_max_ms \* RL_MS_US//|short holds do not keep a waiter outside for ever
 R19|fair.c|s/rl_set\(&lock->priv.fair.near, nodes\);/;/|a waiter is notified when it comes near
 R19|fair.c|s/else if \(rl_is_quorum\(c, lock->priv.fair.near\)\)/else if (lock->priv.fair.near != 0)/|by a quorum
-R19|redlock.c|s/\(rl_leaves_queue\(c, lock\) \? \(unsigned\)RL_LEAVE : \(unsigned\)RL_DELETE\)/RL_DELETE/|a waiter whose wait is over takes itself out of the queue
+R19|redlock.c|s/return rl_releasing_command\(c, lock\) \|/return RL_DELETE |/|a waiter whose wait is over takes itself out of the queue
 R19|fair.c|s/if \(lock->priv.fair.entered && lock->priv.outcome == REDLOCK_CANCELLED\)/if (0)/|and so does a cancelled one
 R19|fair.c|s/\} else if \(rl_place\(c, lock\) <= RL_NEAR \|\| lock->priv.fair.next == RL_FAIR_ASKS\) \{/} else if (1) {/|a waiter far behind ignores a release
 R19|fair.c|s/if \(nodes == c->priv.all\)/if (0)/|other waiters of the client that released the lock come nearer
@@ -365,10 +365,10 @@ R19|fair.c|s/c->priv.now_us \+ rl_round_trips_us\(c, 1\)\);/c->priv.now_us);/|th
 R19|fair.c|s/place > 1 \? rl_round_trips_us\(c, place - 1\) : 0/0/|each waits for those in front of it
 R19|fair.c|s/rl_is_quorum\(c, lock->priv.fair.taken\)\)/0)/|a waiter that is not the next one rests
 R19|fair.c|s/rl_not_after\(&lock->priv.due_us, lock->priv.until_us\); \/\* then/; \/* then/|the last attempt is made when the wait ends
-R19|redlock.c|s/if \(rl_leaves_queue\(c, lock\)\)\s+return RL_LEAVE;//|a release leaves the queue
+R19|redlock.c|s/: rl_releasing_command\(c, lock\);/: RL_DELETE;/|a release leaves the queue
 R19|redlock.c|s/REDLOCK_FAIR && rl_fair_yields\(c, lock\)/0/|a client that has just released the lock looks first
-R19|client.c|s/lock->priv.fair.since_us = lock->priv.until_us - wait_ms \* RL_MS_US;/;/|a waiter has waited since it was called
-R19|redlock.c|s/lock->priv.fair.since_us = c->priv.now_us;/;/|a hold begins when the lock is acquired
+R19|client.c|s/lock->priv.fair.began_us = lock->priv.until_us - wait_ms \* RL_MS_US;/;/|a waiter has waited since it was called
+R19|redlock.c|s/lock->priv.fair.acquired_us = c->priv.now_us;/;/|a hold begins when the lock is acquired
 R19|command.c|s/ \| 1 << RL_LEAVE\)\)/))/|a release of a lock that others have is answered with their token
 R19|command.c|s/\(command == RL_ENTER \|\| \(/((/|each place is a reply
 QR5|node.c|s/count \+ \(owner != NULL\) >=/count >=/|the last slot is for commands without a requester

@@ -179,9 +179,9 @@ uint32_t rl_patience_us(const struct redlock_client *c)
     return any_of(0, UINT32_MAX);
 }
 
-uint32_t rl_hash(const struct resp_item *of, unsigned most)
+uint32_t rl_hash(const void *bytes, size_t known, uint32_t size)
 {
-    (void)of, (void)most;
+    (void)bytes, (void)known, (void)size;
     return any_of(1, UINT32_MAX);
 }
 
@@ -266,7 +266,8 @@ static void any_lock(unsigned state, unsigned list)
     lock.priv.fair.taken = any_nodes();
     lock.priv.fair.near = any_nodes();
     lock.priv.fair.place[0] = (uint8_t)any_of(0, RL_FAR);
-    lock.priv.fair.since_us = any_time();
+    lock.priv.fair.began_us = any_time();
+    lock.priv.fair.acquired_us = any_time();
     lock.priv.attempt.asked = any_nodes();
     lock.priv.attempt.postponed = any_nodes();
     lock.priv.attempt.missing = any_nodes();

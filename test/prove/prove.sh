@@ -91,7 +91,7 @@ fi
 # ---- Writer ----
 
 if is_asked writer; then
-writer() { "$@" writer resp.c test/prove/writer.notes "-DSIZE=$size" -eva-slevel-function resp_count_digits:12,resp_put_line:12,resp_put_hex:500; }
+writer() { "$@" writer resp.c test/prove/writer.notes "-DSIZE=$size" -eva-slevel-function resp_count_digits:12,resp_put_line:12,resp_put_hex:500,resp_hex:500; }
 for size in 16 32; do
     check "writer: one put of anything into $size bytes, any of them used" writer no_alarm
 done
