@@ -282,8 +282,8 @@ static void add_key(const char *key, size_t size)
         return;
     if (size > REDLOCK_KEY_MAX + FENCE_SUFFIX || strlen(key) != size) {
         found.odd = 1;
-    } else if (size >
-               REDLOCK_KEY_MAX) { /* the counter and the queue of a long name are no locks either */
+    } else if (size > REDLOCK_KEY_MAX) {
+        /* the counter, the queue and the leases of a long name are no locks either */
         found.odd |= !ends_as_counter(key) && !ends_as_queue(key) && !ends_as_waiter(key);
     } else if (found.count == LIST_KEYS || size >= LIST_BYTES - found.used) {
         found.cut = "there are too many keys";

@@ -8,6 +8,7 @@
 #define HOLDER "0123abcd-of-another-client"
 #define FIRST "aaaaaaaa-of-another-client"
 #define SECOND "bbbbbbbb-of-another-client"
+#define THIRD "cccccccc-of-another-client"
 
 /* Another client stands in the queue of "k" on the nodes from..to, in front of all that begin to wait now; those with a smaller
    `since` are in front of it. */
@@ -21,7 +22,7 @@ static void stands(const char *token, uint64_t since, int from, int to)
         at->key.bytes[0] = 'k';
         memcpy(at->name, token, 8);
         at->since = since;
-        at->until_us = at->lives_until_us = UINT64_MAX;
+        at->until_us = at->leased_until_us = UINT64_MAX;
     }
 }
 
@@ -59,6 +60,19 @@ static void wait_for_it(void)
 {
     redlock_acquire_start(&client, &lock, 20000);
     fake_pass(&client, 10 * MS);
+}
+
+/* Another client holds the lock on all of `count` nodes. The lock waits behind so many other waiters, three at most. */
+static void wait_behind(unsigned others, unsigned count)
+{
+    static const char *const names[] = {FIRST, SECOND, THIRD};
+    unsigned i;
+
+    begin_fair(count);
+    held_by(HOLDER, 0, (int)count - 1);
+    for (i = 0; i < others; i++)
+        stands(names[i], 1 + i, 0, (int)count - 1);
+    wait_for_it();
 }
 
 /* Another client takes the lock, and the servers notify. */
@@ -140,9 +154,7 @@ static void r19_the_first_asks_at_once(void)
     }
     is_int((int)late, 0,
            "r19: the first waiter asks as soon as a quorum is free, in 20 runs of 20");
-    begin_fair(5);
-    held_by(HOLDER, 0, 4);
-    wait_for_it();
+    wait_behind(0, 5);
     free_before = fake_count(-1, 'S');
     delete_on(0, 1);
     fake_pass(&client, 20 * MS);
@@ -153,10 +165,7 @@ static void r19_the_second_waits_for_the_first(void)
 {
     unsigned asked, looked;
 
-    begin_fair(3);
-    held_by(HOLDER, 0, 2);
-    stands(FIRST, 1, 0, 2);
-    wait_for_it();
+    wait_behind(1, 3);
     asked = fake_count(0, 'S');
     looked = fake_count(0, 'W');
     delete_on(0, 2);
@@ -172,10 +181,7 @@ static void r19_the_second_waits_for_the_first(void)
     release(1000);
     is_int((int)in_queue(0), 0, "r19: its release takes the dead one out of the queue");
 
-    begin_fair(3);
-    held_by(HOLDER, 0, 2);
-    stands(FIRST, 1, 0, 2);
-    wait_for_it();
+    wait_behind(1, 3);
     asked = fake_count(0, 'S');
     delete_on(0, 2);
     fake_pass(&client, 1900); /* it has looked when the lock was free */
@@ -191,11 +197,7 @@ static void r19_one_far_behind_is_notified(void)
 {
     unsigned asked, looked;
 
-    begin_fair(3);
-    held_by(HOLDER, 0, 2);
-    stands(FIRST, 1, 0, 2);
-    stands(SECOND, 2, 0, 2);
-    wait_for_it();
+    wait_behind(2, 3);
     asked = fake_count(-1, 'S');
     looked = fake_count(0, 'W');
     delete_on(0, 2);
@@ -217,12 +219,7 @@ static void r19_one_far_behind_is_notified(void)
 /* All in front of it are dead: it has seen that the lock is free, and asks half a round trip later for each of them. */
 static void r19_a_free_lock_is_not_left_alone(void)
 {
-    begin_fair(3);
-    held_by(HOLDER, 0, 2);
-    stands(FIRST, 1, 0, 2);
-    stands(SECOND, 2, 0, 2);
-    stands("cccccccc", 3, 0, 2);
-    wait_for_it();
+    wait_behind(3, 3);
     delete_on(0, 2);
     wake(0, 2);
     fake_pass(&client, 3300);
@@ -230,15 +227,11 @@ static void r19_a_free_lock_is_not_left_alone(void)
     fake_pass(&client, 1700);
     is_int(lock.status, REDLOCK_OK, "r19: half a round trip later for each");
 
-    begin_fair(3);
-    held_by(HOLDER, 0, 2);
-    stands(FIRST, 1, 0, 2);
-    stands(SECOND, 2, 0, 2);
-    wait_for_it();
+    wait_behind(2, 3);
     delete_on(0, 2);
     wake(0, 2);
     fake_pass(&client, 1500);
-    taken_by("cccccccc", 0, 2);
+    taken_by(THIRD, 0, 2);
     fake_logged = 0;
     fake_pass(&client, 30 * MS);
     is_int((int)fake_count(-1, 'S'), 0, "r19: not if somebody else has taken it meanwhile");
@@ -278,9 +271,7 @@ static void r19_the_name_stays(void)
     unsigned i, names = 0, tokens = 0;
     const char *last = NULL;
 
-    begin_fair(3);
-    held_by(HOLDER, 0, 2);
-    wait_for_it();
+    wait_behind(0, 3);
     for (i = 0; i < 5; i++) {
         delete_on(0, 1);
         held_by(SECOND, 0, 1); /* it is notified, and refused again */
@@ -404,10 +395,7 @@ static void r19_its_own_look_is_no_notification(void)
 
 static void r19_a_release_tells_the_queue(void)
 {
-    begin_fair(3);
-    held_by(HOLDER, 0, 2);
-    stands(FIRST, 1, 0, 2);
-    wait_for_it();
+    wait_behind(1, 3);
     delete_on(0, 2);
     fake_pass(&client, 20 * MS);
     is_int(lock.status, REDLOCK_OK, "r19: the second one has it");

@@ -378,7 +378,7 @@ static void mini_run_enter(struct mini_server *server, struct mini_session *sess
         if (mini_waits(server, at, key)) {
             at->until_us = until_us;
             if (memcmp(at->name, token.bytes, 8) == 0)
-                at->lives_until_us = until_us;
+                at->leased_until_us = until_us;
         }
     place = mini_place(server, key, token.bytes);
     if (place < 0)
@@ -389,19 +389,19 @@ static void mini_run_enter(struct mini_server *server, struct mini_session *sess
     sprintf(reply, ":%d\r\n", holder != NULL ? place : -1 - place);
 }
 
-/* Deletes the waiter's own key. Returns whether it was there. */
+/* Deletes the lease key of the waiter. Returns whether the key was there. */
 static int mini_wake(const struct mini_server *server, struct mini_command *command,
                      struct mini_waiter *at)
 {
     struct mini_name *own = &command->woken_keys[command->woken % MINI_WOKEN];
-    int lives = at->lives_until_us > server->now_us;
+    int lives = at->leased_until_us > server->now_us;
 
     if (lives) {
         own->size =
             (unsigned)sprintf(own->bytes, "%.*s:%.8s", (int)at->key.size, at->key.bytes, at->name);
         command->woken += command->woken < MINI_WOKEN;
     }
-    at->lives_until_us = 0;
+    at->leased_until_us = 0;
     return lives;
 }
 

@@ -43,8 +43,8 @@ struct mini_waiter {
     int database;
     char name[8];
     uint64_t since; /* its score; entries with the same score stand in the order of their names */
-    uint64_t until_us;       /* of the whole queue */
-    uint64_t lives_until_us; /* of its own key; 0: that is deleted */
+    uint64_t until_us;        /* of the whole queue */
+    uint64_t leased_until_us; /* the end of its lease; 0: the lease key was deleted */
 };
 
 struct mini_server {
@@ -95,7 +95,7 @@ struct mini_command {
     uint8_t bounded;        /* refuses a counter that is too large before storing it */
     uint8_t loops;          /* a script for any number of keys */
     uint16_t changed;       /* bit i: it changed keys[i] */
-    unsigned woken;         /* how many own keys of waiters it changed, besides `changed` */
+    unsigned woken;         /* how many lease keys it has deleted */
     struct mini_name woken_keys[MINI_WOKEN];
     unsigned kills; /* the number of the connection that the caller must close; 0: none */
     uint32_t ttl_ms;
