@@ -139,11 +139,12 @@ struct redlock_settings {
        passed since then; where INFO is not permitted, since it was connected. [Redlock], "delayed
        restarts"; R14. It does not detect FLUSHALL, a failover, or a restart that INFO hides. */
     uint32_t longest_ttl_ms;
-    /* 1: waiters stand in a queue that the nodes keep at KEY:wait, and the one that has waited
-       longest asks first; default 0: they retry at random. A hint: clients without it, and clients
-       that do not wait, may come first. Not for locks with extra keys or token_is_label. The nodes
-       must permit TIME, ZADD, ZRANK, ZRANGE and ZREM, and keys that begin with KEY; else their
-       waiters retry at random. R19 */
+    /* 1: waiters stand in a queue, and the waiter that has waited longest asks first; default 0:
+       waiters retry at random. A hint: clients without it, and clients that do not wait, may come
+       first. The nodes keep the queue at KEY:wait, and the lease of each waiter at KEY:NAME, for 3
+       * retry_delay_max_ms + 1000 ms after the last look of a waiter. They must permit TIME, ZADD,
+       ZRANK, ZRANGE and ZREM, and keys that begin with KEY; else waiters retry at random. No effect
+       on locks with extra keys or token_is_label. Refused in a build without REDLOCK_FAIR. R19 */
     uint32_t fair;
 };
 
@@ -240,7 +241,9 @@ struct redlock_lock {
     /* Extensions that succeeded since the lock was acquired or adopted, automatic ones included;
        stops at 65535. Stays after a release, until the next acquire succeeds. R10 */
     uint16_t extended;
-    uint8_t token[20]; /* random, new at each attempt; hex on the wire. R1 */
+    /* Random, new at each attempt, but for the first 4 bytes of a waiter with `fair`; hex on the
+       wire. R1, R19 */
+    uint8_t token[20];
     /* How long the lock of `holder` lives after it refused. 0xffffffff: it does not expire; 0: not
        known. */
     uint32_t holder_left_ms;
