@@ -20,7 +20,7 @@
    matters. A node that loses its keys before their ttl (eviction, FLUSHALL, a restart without
    fsync) needs longest_ttl_ms.
    Source of the rules: "Distributed Locks with Redis", redis.io/docs; below [Redlock]. "R4" is rule
-   4 in the head of redlock.c or node.c; each rule has a test of that name.
+   4 in the head of redlock.c, node.c or fair.c; each rule has a test of that name.
 
    Memory is the caller's; nothing is allocated. A client and its nodes must not move between init
    and deinit; a lock must not move from a start until it is released, abandoned, or has failed.
