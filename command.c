@@ -58,28 +58,31 @@ static const char rl_confirm_script[] = "if c('get',K[1])~=A[1]then return-1 end
                                         "N(c('get',K[2])or 0),N(A[2])*4294967296+N(A[3]))"
                                         "c('set',K[2],('%.0f'):format(n))return n";
 static const char rl_fence_suffix[] = ":fence";
-/* Enters the wait queue. Returns the place, from 0; or -1 - place if the lock is free. The name of
-   the holder is the beginning of its token. The lease key of the waiter says that the waiter lives;
-   the server tells when that key changes. The queue is changed last, so that the server does not tell about that.
-   Errors of the queue only make the place unknown. The score counts 8 ms, because the requests of
-   one waiter do not reach all nodes at once. R19 */
+/* Enters the wait queue, and renews the lease. Returns the place, from 0; or -1 - place if the lock
+   is free. The name of a holder or waiter is the beginning of its token. The lease key of the waiter
+   has the time that it needs to look again, in ms, once a release has told it to. The queue is
+   changed last, so that the server does not notify the waiter of that. Errors of the queue only make
+   the place unknown. The score is the moment when the waiter began to wait, and counts 8 ms. A look
+   that came late has told too late a moment: the earliest counts. So the nodes soon have the same
+   order. R19 */
 static const char rl_enter_script[] =
-    "c=redis.pcall local q,n=K[2],A[1]:sub(1,8)c('set',K[3],1,'px',A[3])c('get',K[3])"
-    "local v,p=c('get',K[1]),c('zrank',q,n)if not p then local t=c('time')"
-    "c('zadd',q,math.floor((N(t[1])*1000+N(t[2])/1000-N(A[2]))/8),n)p=c('zrank',q,n)end "
-    "p=N(p)or 1000 local h=v and N(c('zrank',q,v:sub(1,8)))c('pexpire',q,A[3])"
+    "c=redis.pcall local q,n=K[2],A[1]:sub(1,8)c('set',K[3],A[4],'px',A[3])c('get',K[3])"
+    "local v,t,o=c('get',K[1]),c('time'),N(c('zscore',q,n))"
+    "local s=math.floor((N(t[1])*1000+N(t[2])/1000-N(A[2]))/8)"
+    "if not o or s<o then c('zadd',q,s,n)end "
+    "local p,h=N(c('zrank',q,n))or 1000,v and N(c('zrank',q,v:sub(1,8)))c('pexpire',q,A[3])"
     "if not v then return-1-p end return h and h<p and p-h-1 or p";
 /* Releases one key as rl_delete_script, but returns 2 if it was deleted and somebody waits. Takes
-   the caller out of the wait queue; and if it was the holder, those in front of it, and the dead
-   behind it, as far as the second that lives. Deletes the lease keys of the waiters that it takes
-   out and of these two, so that the server tells them. Names no key but that of the lock, so that a user
-   who may not use the queue can still release. R19 */
+   the caller out of the wait queue, with its lease; and of the first ten the dead, whose lease is
+   over. Tells the first two that live: sets their lease keys to 0, so that the server notifies them,
+   and ends these leases when they had time to look. Names no key but that of the lock, so that a
+   user who may not use the queue can still release. R19 */
 static const char rl_leave_script[] =
-    "c=redis.pcall local v,q,n=c('get',K[1]),K[1]..':wait',A[1]:sub(1,8)"
-    "if v~=A[1]then c('zrem',q,n)return v or 0 end c('del',K[1])"
-    "local p,i=N(c('zrank',q,n))or-1,0 while i<2 do local w=c('zrange',q,i,i)[1]if not w then "
-    "break end if c('del',K[1]..':'..w)==1 and p<0 then i=i+1 elseif c('zrem',q,w)~=1 then break "
-    "end p=p-1 end return i>0 and 2 or 1";
+    "c=redis.pcall local v,q,l,n,i=c('get',K[1]),K[1]..':wait',K[1]..':',A[1]:sub(1,8),0 "
+    "local f=v==A[1]and c('del',K[1])and c('zrange',q,0,9)or{n}if#f>0 then c('zrem',q,n)"
+    "c('del',l..n)end if v~=A[1]then return v or 0 end for j=1,#f do local w=f[j]"
+    "if w~=n and i<2 then local t=N(c('get',l..w))if not t then c('zrem',q,w)else i=i+1 "
+    "if t>0 then c('set',l..w,0,'px',t)end end end end return i>0 and 2 or 1";
 static const char rl_queue_suffix[] = ":wait";
 /* The run_id of the server process, and its age in seconds. R13, R14 */
 static const char rl_info_script[] = "local i=c('info','server')return{i:match'run_id:(%w+)',"
@@ -99,7 +102,7 @@ enum {
     RL_LONGEST_FENCE = 48 + 17 + 2 * 17 + 18 + sizeof rl_fence_suffix + sizeof rl_fence_script +
                        REDLOCK_KEY_MAX + RL_HEAD_SIZE,
     RL_LONGEST_LOCK = RL_LONGEST_DELETE > RL_LONGEST_EXTEND ? RL_LONGEST_DELETE : RL_LONGEST_EXTEND,
-    RL_LONGEST_ENTER = 48 + 2 * 17 + RL_HEAD_SIZE + sizeof rl_enter_script + 2 * REDLOCK_KEY_MAX +
+    RL_LONGEST_ENTER = 48 + 3 * 17 + RL_HEAD_SIZE + sizeof rl_enter_script + 2 * REDLOCK_KEY_MAX +
                        24 + sizeof rl_queue_suffix + RL_NAME_SIZE + 38,
     RL_LONGEST_SINGLE =
         REDLOCK_FENCING && RL_LONGEST_FENCE > RL_LONGEST_LOCK ? RL_LONGEST_FENCE : RL_LONGEST_LOCK,
@@ -140,7 +143,8 @@ enum rl_value {
     RL_DATABASE,
     RL_FORMER,
     RL_WAITED,
-    RL_LEASE
+    RL_LEASE,
+    RL_ANSWER
 };
 #define RL_PUT_KEY "\1"
 #define RL_PUT_TOKEN "\2"
@@ -154,6 +158,7 @@ enum rl_value {
 #define RL_PUT_FORMER "\13"
 #define RL_PUT_WAITED "\14"
 #define RL_PUT_LEASE "\15"
+#define RL_PUT_ANSWER "\16"
 static const char rl_words[] = /* clang-format off */
     "6" "3SET" RL_PUT_KEY RL_PUT_TOKEN "2NX" "2PX" RL_PUT_TTL "\0"
     "5" RL_PUT_EVAL "\0"
@@ -181,7 +186,7 @@ static const char rl_words[] = /* clang-format off */
 #endif
 #if REDLOCK_FAIR
     "5" RL_PUT_EVAL "\0"
-    "7" RL_PUT_EVAL RL_PUT_WAITED RL_PUT_LEASE "\0"
+    "8" RL_PUT_EVAL RL_PUT_WAITED RL_PUT_LEASE RL_PUT_ANSWER "\0"
 #else
     "\0\0"
 #endif
@@ -325,6 +330,9 @@ static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsi
         break;
     case RL_LEASE:
         number = lock->priv.fair.lease_ms;
+        break;
+    case RL_ANSWER:
+        number = lock->priv.fair.answer_ms;
         break;
     case RL_FORMER:
         number = node->priv.former;

@@ -7,16 +7,18 @@
        token; they stay the same in all attempts of an acquire. So the holder is known by its name,
        and does not count.
        The lease of a waiter is the key KEY:NAME, which each look renews. A release takes the holder
-       out of the queue, and all waiters in front of it, and the dead waiters behind it: those whose
-       lease is over. It deletes the lease keys of the first two of the rest, and of the waiters that
-       it took out: so these are notified. A waiter that gives up takes itself out.
+       out of the queue, and the dead waiters at its front: those whose lease is over. It tells the
+       first two that live, by a change of their lease keys: so these are notified. The leases of
+       these two then end three round trips later, unless they look. So a dead waiter at the front
+       delays one release, and a living one that was late keeps its place. A waiter that gives up
+       takes itself out.
        The first waiter asks as soon as the lock is free. The second looks then, and asks if the
        lock is still free two round trips later: the first one is dead. The others wait until they
        are notified, but for a pause as without a queue at most.
        Where a node cannot keep the queue, its waiters do not know their place, and retry as
        without one. So do the waiters of a client that holds its locks for less than a quarter of a
-       round trip: a queue would slow down such turns. They enter it when they have waited for
-       retry_delay_max_ms.
+       round trip: a queue would slow down such turns. They enter it when they have waited for the
+       time of a lease.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -29,7 +31,7 @@ enum {
        with the most jitter after two such pauses. */
     RL_LEASE_MS = 1000,
     RL_FAR = 200, /* places behind it are not told apart */
-    RL_NEAR = 2   /* the first waiters, whom the release notifies: see the script */
+    RL_NEAR = 2   /* the first waiters, whom the release tells: see the script */
 };
 
 /* The place in the queue, from 1: a quorum of nodes says that it is no worse. 0: not known. */
@@ -60,6 +62,20 @@ static uint64_t rl_round_trips_us(const struct redlock_client *c, unsigned halve
 static uint32_t rl_key_hash(const struct redlock_lock *lock)
 {
     return rl_hash(lock->key, lock->key_size, lock->key_size);
+}
+
+static uint32_t rl_lease_ms(const struct redlock_client *c)
+{
+    return 3 * c->priv.settings.retry_delay_max_ms + RL_LEASE_MS;
+}
+
+/* How long a waiter may take to look when a release has told it to, at most: it asks at once, and
+   the next release comes three round trips later if the second waiter had to wait for it. */
+static uint32_t rl_answer_ms(const struct redlock_client *c)
+{
+    uint64_t ms = rl_round_trips_us(c, 6) / RL_MS_US + 1;
+
+    return ms < RL_LEASE_MS ? (uint32_t)ms : RL_LEASE_MS;
 }
 
 /* ---- Looking -------------------------------------------------------------------------------- */
@@ -98,7 +114,8 @@ static void rl_look(struct redlock_client *c, struct redlock_lock *lock)
     rl_drop_replies(c, lock);
     rl_rest(c, lock);
     lock->priv.fair.next = RL_FAIR_LEARNS;
-    lock->priv.fair.lease_ms = 3 * c->priv.settings.retry_delay_max_ms + RL_LEASE_MS;
+    lock->priv.fair.lease_ms = rl_lease_ms(c);
+    lock->priv.fair.answer_ms = rl_answer_ms(c);
     lock->priv.fair.waited_ms = (uint32_t)((c->priv.now_us - lock->priv.fair.began_us) / RL_MS_US);
     memset(lock->priv.fair.place, 0, sizeof lock->priv.fair.place);
     lock->priv.fair.taken = lock->priv.fair.near = lock->priv.attempt.free = 0;
@@ -129,8 +146,7 @@ REDLOCK_PRIVATE int rl_fair_replied(struct redlock_client *c, struct redlock_nod
     if (!REDLOCK_FAIR)
         return 0;
     if (reply->command == RL_LEAVE && reply->vote == RL_YES && lock->priv.state == RL_RELEASING) {
-        c->priv.brief =
-            lock->priv.started_us - lock->priv.fair.acquired_us < rl_round_trips_us(c, 1) / 2;
+        c->priv.held_us = lock->priv.started_us - lock->priv.fair.acquired_us + 1;
         if (number == RL_LEAVES_WAITERS) {
             c->priv.yield_key = rl_key_hash(lock);
             c->priv.yield_us = c->priv.now_us + rl_round_trips_us(c, 8);
@@ -239,14 +255,19 @@ static void rl_conclude_look(struct redlock_client *c, struct redlock_lock *lock
     }
 }
 
+/* Whether this client holds its locks for less than a quarter of a round trip, as far as is known. */
+static int rl_holds_briefly(const struct redlock_client *c)
+{
+    return c->priv.held_us != 0 && c->priv.held_us <= rl_round_trips_us(c, 1) / 2;
+}
+
 /* Whether the lock waits outside of the queue. */
 static int rl_stays_outside(const struct redlock_client *c, const struct redlock_lock *lock)
 {
     if (!rl_is_fair(c, lock) || !lock->priv.op.waits || !rl_others_had_it(lock))
         return 1;
-    return !lock->priv.fair.entered && c->priv.brief &&
-           c->priv.now_us - lock->priv.fair.began_us <
-               c->priv.settings.retry_delay_max_ms * RL_MS_US;
+    return !lock->priv.fair.entered && rl_holds_briefly(c) &&
+           c->priv.now_us - lock->priv.fair.began_us < rl_lease_ms(c) * RL_MS_US;
 }
 
 REDLOCK_PRIVATE int rl_fair_pauses(struct redlock_client *c, struct redlock_lock *lock)

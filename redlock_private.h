@@ -133,6 +133,7 @@ struct redlock_lock_private {
         uint64_t acquired_us; /* a moment: the lock was acquired */
         uint32_t waited_ms;   /* at the last look */
         uint32_t lease_ms;    /* how long its lease lasts from then on */
+        uint32_t answer_ms;   /* how long it lasts once a release has told the waiter to look */
         uint8_t entered;      /* 1: the nodes know the name: the first bytes of the token */
         uint8_t next;         /* enum rl_fair_next: what follows in this pause */
         redlock_mask taken;   /* nodes that say in this look that somebody has the lock */
@@ -190,7 +191,7 @@ struct redlock_client_private {
     uint8_t tick_again;
     uint8_t jammed; /* 1: the send buffer had no room, until it is empty */
 
-    uint8_t brief; /* 1: this client held its last lock for a part of a round trip. R19 */
+    uint64_t held_us; /* how long this client held its last lock, and 1 us; 0: not known. R19 */
     uint32_t
         yield_key; /* the hash of the key that this client has released last, to waiters. R19 */
 

@@ -4622,7 +4622,7 @@ static void permissions_for_turns(void)
             "+del", "+pexpire", "+pttl", "+eval");
     ask_all("ACL", "SETUSER", "locker", "+evalsha", "+exists", "+info", "+client|tracking",
             "+client|caching");
-    ask_all("ACL", "SETUSER", "locker", "+zadd", "+zrank", "+zrange", "+zrem", "+time", "+zcard",
+    ask_all("ACL", "SETUSER", "locker", "+zadd", "+zrank", "+zscore", "+zrange", "+zrem", "+time", "+zcard",
             "+scan");
     setenv("REDLOCK_NODES", list_of(3, "redis://locker:" SECRET "@"), 1);
     redlock("acquire", "-t", "60", "x", NULL);

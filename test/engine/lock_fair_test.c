@@ -23,6 +23,7 @@ static void stands(const char *token, uint64_t since, int from, int to)
         memcpy(at->name, token, 8);
         at->since = since;
         at->until_us = at->leased_until_us = UINT64_MAX;
+        at->answer_ms = 5;
     }
 }
 
@@ -179,7 +180,11 @@ static void r19_the_second_waits_for_the_first(void)
     fake_pass(&client, 1700);
     is_int(lock.status, REDLOCK_OK, "r19: then it asks: the first is dead");
     release(1000);
-    is_int((int)in_queue(0), 0, "r19: its release takes the dead one out of the queue");
+    is_int((int)in_queue(0), 1, "r19: its release tells the first one to look");
+    fake_pass(&client, 6 * MS);
+    acquire(0);
+    release(1000);
+    is_int((int)in_queue(0), 0, "r19: it has not, so the next release takes it out of the queue");
 
     wait_behind(1, 3);
     asked = fake_count(0, 'S');
@@ -330,6 +335,30 @@ static void r19_looks_first_after_a_release(void)
     is_int((int)fake_count(-1, 'S'), 3, "r19: and so it does some round trips later");
 }
 
+/* A waiter that has been told to look has three round trips of its own for it, and 1 s at most. */
+static void r19_a_lease_ends_when_it_was_told(void)
+{
+    int i;
+
+    wait_behind(0, 3);
+    is_int((int)fake_nodes[0].server.waiters[0].answer_ms, 4, "r19: three round trips, and 1 ms");
+    begin_fair(3);
+    settings.node_timeout_ms = 5000;
+    settings.stall_ms = 10000;
+    begin(3);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].delay_us = 800 * MS;
+    for (i = 0; i < 3; i++) { /* the time of the replies becomes known */
+        acquire(0);
+        fake_pass(&client, 2000 * MS);
+        release(5000);
+    }
+    held_by(HOLDER, 0, 2);
+    redlock_acquire_start(&client, &lock, 20000);
+    fake_pass(&client, 5000 * MS);
+    is_int((int)fake_nodes[0].server.waiters[0].answer_ms, 1000, "r19: 1 s at most");
+}
+
 static void r19_short_holds_need_no_queue(void)
 {
     begin_fair(3);
@@ -339,11 +368,15 @@ static void r19_short_holds_need_no_queue(void)
     held_by(HOLDER, 0, 2);
     fake_logged = 0;
     redlock_acquire_start(&client, &lock, 20000);
-    fake_pass(&client, 900 * MS);
+    fake_pass(&client, 3900 * MS);
     is_int((int)fake_count(-1, 'W'), 0,
            "r19: a client with a short hold stays outside of the queue");
     fake_pass(&client, 2500 * MS);
-    ok(fake_count(0, 'W') > 0, "r19: for retry_delay_max_ms");
+    ok(fake_count(0, 'W') > 0, "r19: for the time of a lease");
+    begin(3);
+    held_by(HOLDER, 0, 2);
+    wait_for_it();
+    is_int((int)fake_count(0, 'W'), 1, "r19: one that has never held a lock enters it at once");
 }
 
 /* Without a place a waiter is notified and retries as without a queue. */
@@ -402,7 +435,11 @@ static void r19_a_release_tells_the_queue(void)
     stands(SECOND, UINT64_MAX / 2, 0, 2);
     fake_pass(&client, 5 * MS);
     is_int(release(1000), REDLOCK_OK, "r19: released");
-    is_int((int)in_queue(0), 1, "r19: it has left, and so has the dead one in front of it");
+    is_int((int)in_queue(0), 2, "r19: it has left, and told two to look");
+    fake_pass(&client, 6 * MS);
+    is_int(acquire(0), REDLOCK_OK, "r19: none of them asks");
+    is_int(release(1000), REDLOCK_OK, "r19: released");
+    is_int((int)in_queue(0), 0, "r19: it has taken them out: they have not looked");
     is_int((int)fake_keys_left(), 0, "r19: no key is left");
 }
 
@@ -513,6 +550,7 @@ int main(void)
     r19_the_place_is_that_of_a_quorum();
     r19_the_name_stays();
     r19_looks_first_after_a_release();
+    r19_a_lease_ends_when_it_was_told();
     r19_short_holds_need_no_queue();
     r19_without_permission();
     r19_its_own_look_is_no_notification();

@@ -353,6 +353,8 @@ static void mini_run_enter(struct mini_server *server, struct mini_session *sess
     const struct mini_key *holder = mini_found(server, key);
     struct mini_waiter *at, *end = server->waiters + MINI_WAITERS;
     uint64_t until_us = server->now_us + mini_decimal(command->arguments[2]) * 1000;
+    uint64_t since =
+        (server->now_us / 1000 + ((uint64_t)1 << 40) - mini_decimal(command->arguments[1])) / 8;
     int place, ahead;
 
     if (server->tells_caller) /* before its reply */
@@ -368,17 +370,18 @@ static void mini_run_enter(struct mini_server *server, struct mini_session *sess
             at->key.size = key.size;
             at->database = server->database;
             memcpy(at->name, token.bytes, 8);
-            at->since = (server->now_us / 1000 + ((uint64_t)1 << 40) -
-                         mini_decimal(command->arguments[1])) /
-                        8;
+            at->since = since;
             at->until_us = UINT64_MAX;
             break;
         }
     for (at = server->waiters; at < end; at++)
         if (mini_waits(server, at, key)) {
             at->until_us = until_us;
-            if (memcmp(at->name, token.bytes, 8) == 0)
-                at->leased_until_us = until_us;
+            if (memcmp(at->name, token.bytes, 8) != 0)
+                continue;
+            at->leased_until_us = until_us;
+            at->answer_ms = (unsigned)mini_decimal(command->arguments[3]);
+            at->since = since < at->since ? since : at->since;
         }
     place = mini_place(server, key, token.bytes);
     if (place < 0)
@@ -389,43 +392,44 @@ static void mini_run_enter(struct mini_server *server, struct mini_session *sess
     sprintf(reply, ":%d\r\n", holder != NULL ? place : -1 - place);
 }
 
-/* Deletes the lease key of the waiter. Returns whether the key was there. */
-static int mini_wake(const struct mini_server *server, struct mini_command *command,
-                     struct mini_waiter *at)
+/* Changes the lease key of a waiter, unless that has been done since it looked. */
+static void mini_tell(const struct mini_server *server, struct mini_command *command,
+                      struct mini_waiter *at)
 {
     struct mini_name *own = &command->woken_keys[command->woken % MINI_WOKEN];
-    int lives = at->leased_until_us > server->now_us;
 
-    if (lives) {
-        own->size =
-            (unsigned)sprintf(own->bytes, "%.*s:%.8s", (int)at->key.size, at->key.bytes, at->name);
-        command->woken += command->woken < MINI_WOKEN;
-    }
-    at->leased_until_us = 0;
-    return lives;
+    if (at->answer_ms == 0)
+        return;
+    own->size =
+        (unsigned)sprintf(own->bytes, "%.*s:%.8s", (int)at->key.size, at->key.bytes, at->name);
+    command->woken += command->woken < MINI_WOKEN;
+    at->leased_until_us = server->now_us + (uint64_t)at->answer_ms * 1000;
+    at->answer_ms = 0;
 }
 
-/* Releases the key, and leaves the queue. A holder also takes those in front of it out, and the dead ones as far as the second
-   that lives. */
+/* Releases the key, and leaves the queue. A holder also takes the dead waiters at the front out, and tells the first two that
+   live. */
 static void mini_run_leave(struct mini_server *server, struct mini_session *session,
                            struct mini_command *command, char *reply)
 {
     const struct mini_word key = command->keys[0];
-    int last = mini_place(server, key, command->arguments[0].bytes), place = 0, living = 0;
-    struct mini_waiter *at = NULL, *next;
+    const char *name = command->arguments[0].bytes;
+    struct mini_waiter *at, *next;
+    int place = 0, living = 0, released;
 
     mini_run_delete(server, session, command, reply);
-    for (at = mini_next_waiter(server, key, NULL); at != NULL && living < 2 && !server->no_queue;
-         at = next) {
+    released = strcmp(reply, ":1\r\n") == 0;
+    for (at = mini_next_waiter(server, key, NULL); at != NULL && !server->no_queue; at = next) {
         struct mini_waiter copy = *at;
         next = mini_next_waiter(server, key, &copy);
-        if (strcmp(reply, ":1\r\n") != 0) { /* it gives up */
-            if (place == last)
-                at->key.size = 0;
-        } else if (mini_wake(server, command, at) && place > last) {
-            living++;
-        } else {
+        if (memcmp(at->name, name, 8) == 0) {
             at->key.size = 0;
+        } else if (released && place < 10 && living < 2) {
+            if (at->leased_until_us <= server->now_us)
+                at->key.size = 0;
+            else
+                mini_tell(server, command, at);
+            living += at->key.size != 0;
         }
         place++;
     }

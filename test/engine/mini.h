@@ -44,7 +44,8 @@ struct mini_waiter {
     char name[8];
     uint64_t since; /* its score; entries with the same score stand in the order of their names */
     uint64_t until_us;        /* of the whole queue */
-    uint64_t leased_until_us; /* the end of its lease; 0: the lease key was deleted */
+    uint64_t leased_until_us; /* the end of its lease */
+    unsigned answer_ms;       /* the value of the lease key */
 };
 
 struct mini_server {
@@ -95,7 +96,7 @@ struct mini_command {
     uint8_t bounded;        /* refuses a counter that is too large before storing it */
     uint8_t loops;          /* a script for any number of keys */
     uint16_t changed;       /* bit i: it changed keys[i] */
-    unsigned woken;         /* how many lease keys it has deleted */
+    unsigned woken;         /* how many lease keys of other clients it has changed */
     struct mini_name woken_keys[MINI_WOKEN];
     unsigned kills; /* the number of the connection that the caller must close; 0: none */
     uint32_t ttl_ms;

@@ -349,9 +349,12 @@ R19|fair.c|s/number == RL_LEAVES_WAITERS/0/|the client that has released a lock 
 R19|fair.c|s/number == RL_LEAVES_WAITERS/1/|but not if nobody waits
 R19|fair.c|s/!rl_past\(c, c->priv.yield_us\) &&/1 \&\&/|nor later
 R19|fair.c|s/ &&\s+c->priv.yield_key == rl_key_hash\(lock\)//|nor for another lock
-R19|fair.c|s/c->priv.brief =\s[^;]*;/;/|a client with short holds is known
-R19|fair.c|s/c->priv.brief =\s[^;]*;/c->priv.brief = 1;/|one with long holds enters the queue
-R19|fair.c|s/ &&\s+c->priv.now_us - lock->priv.fair.began_us <\s+c->priv.settings.retry_delay_max_ms \* RL_MS_US//|short holds do not keep a waiter outside for ever
+R19|fair.c|s/c->priv.held_us =\s[^;]*;/;/|a client with short holds is known
+R19|fair.c|s/c->priv.held_us =\s[^;]*;/c->priv.held_us = 1;/|one with long holds enters the queue
+R19|fair.c|s/c->priv.held_us != 0 && //|and so does one that has not held a lock yet
+R19|fair.c|s/ &&\s+c->priv.now_us - lock->priv.fair.began_us < rl_lease_ms\(c\) \* RL_MS_US//|short holds do not keep a waiter outside for ever
+R19|fair.c|s/rl_round_trips_us\(c, 6\)/0/|a waiter that is told to look has time for it
+R19|fair.c|s/return ms < RL_LEASE_MS \?[^;]*;/return (uint32_t)ms;/|but not for ever
 R19|fair.c|s/rl_set\(&lock->priv.fair.near, nodes\);/;/|a waiter is notified when it comes near
 R19|fair.c|s/else if \(rl_is_quorum\(c, lock->priv.fair.near\)\)/else if (lock->priv.fair.near != 0)/|by a quorum
 R19|redlock.c|s/return rl_releasing_command\(c, lock\) \|/return RL_DELETE |/|a waiter whose wait is over takes itself out of the queue

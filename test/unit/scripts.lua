@@ -5,7 +5,7 @@
 -- SPDX-FileCopyrightText: the redlock authors
 -- SPDX-License-Identifier: MIT
 local scripts, minimal = dofile(arg[1]), arg[2] == 'minimal'
-local store, expires, deleted, now, tests = {}, {}, {}, 0, 0
+local store, expires, changed, now, tests = {}, {}, {}, 0, 0
 
 local function ok(good, what)
     tests = tests + 1
@@ -41,11 +41,12 @@ end
 function commands.del(key)
     local n = alive(key) and 1 or 0
     store[key], expires[key] = nil, nil
-    deleted[#deleted + 1] = n == 1 and key or nil
+    changed[#changed + 1] = n == 1 and key or nil
     return n
 end
 function commands.set(key, value, unit, ms)
     store[key], expires[key] = value, nil
+    changed[#changed + 1] = key
     if unit then
         assert(unit == 'px')
         expires[key] = now + whole(ms, 'a ttl')
@@ -95,6 +96,10 @@ function commands.zrank(key, name)
         end
     end
     return false
+end
+function commands.zscore(key, name)
+    local score = (alive(key) or {})[name]
+    return score and tostring(score) or false
 end
 function commands.zrange(key, first, last)
     local found, names = {}, members_of(key)
@@ -211,11 +216,11 @@ if not minimal then
 
     -- The wait queue. The first eight characters of a token are the name.
     local function enter(name, waited)
-        return eval('enter', { 'q', 'q:wait', 'q:' .. name }, { name .. 'rest', waited, '4000' })
+        return eval('enter', { 'q', 'q:wait', 'q:' .. name }, { name .. 'rest', waited, '4000', '5' })
     end
     local function leave(name)
-        deleted = {}
-        return eval('leave', { 'q' }, { name .. 'rest' }) .. ' ' .. table.concat(deleted, ' ')
+        changed = {}
+        return eval('leave', { 'q' }, { name .. 'rest' }) .. ' ' .. table.concat(changed, ' ')
     end
     store.q = 'aaaaaaaarest'
     is(enter('bbbbbbbb', '100'), '0', 'the first waiter')
@@ -225,20 +230,34 @@ if not minimal then
     is(enter('eeeeeeee', '0'), '3', 'the last')
     is(expires['q:wait'], now + 4000, 'the queue expires with the last lease')
     is(expires['q:eeeeeeee'], now + 4000, 'the lease of a waiter')
-    is(leave('aaaaaaaa'), '2 q q:bbbbbbbb q:dddddddd', 'a release notifies two')
+    is(leave('aaaaaaaa'), '2 q q:bbbbbbbb q:dddddddd', 'a release tells two')
+    is(store['q:bbbbbbbb'], '0', 'so it is known that they have been told')
+    is(expires['q:bbbbbbbb'], now + 5, 'and their leases end')
     is(enter('dddddddd', '75'), '-2', 'free: the place, from -1 downwards')
+    is(expires['q:dddddddd'], now + 4000, 'a look renews the lease')
     store.q = 'bbbbbbbbrest'
     is(enter('dddddddd', '75'), '0', 'the holder does not count')
     store.q = 'ccccccccrest'
-    is(leave('cccccccc'), '2 q q:dddddddd q:cccccccc q:eeeeeeee', 'a release notifies those that it takes out, too')
-    is(enter('eeeeeeee', '0'), '-1', 'they are out')
-    is(enter('bbbbbbbb', '100'), '-1', 'until they enter again')
-    is(leave('ffffffff'), '0 ', 'a release of an expired lock notifies nobody')
+    is(leave('cccccccc'), '2 q q:cccccccc q:dddddddd', 'one that has been told is not told again')
+    is(#members_of('q:wait'), 3, 'it keeps its place, in front of the holder that leaves')
+    is(enter('dddddddd', '75'), '-2', 'the other one looks')
+    now = now + 5
+    store.q = 'ffffffffrest'
+    is(leave('ffffffff'), '2 q q:dddddddd q:eeeeeeee', 'until its lease is over: then the next one is told')
+    is(#members_of('q:wait'), 2, 'and it is out')
+    is(enter('dddddddd', '80'), '-1', 'so the other one is the first')
+    now = now + 20
+    is(enter('bbbbbbbb', '125'), '-1', 'the one that is out enters again, where it stood')
+    is(enter('dddddddd', '175'), '-1', 'a look that tells an earlier moment counts')
+    is(enter('dddddddd', '0'), '-1', 'one that tells a later moment does not')
+    is(leave('gggggggg'), '0 ', 'a release of an expired lock tells nobody')
     store.q = 'eeeeeeeerest'
-    is(leave('ffffffff'), 'eeeeeeeerest ', 'a release of the lock of another client: its token')
-    is(enter('ffffffff', '0'), '0', 'a waiter')
-    is(leave('ffffffff'), 'eeeeeeeerest ', 'that gives up')
-    is(leave('eeeeeeee'), '1 q q:bbbbbbbb q:eeeeeeee', 'the last one releases')
+    is(leave('gggggggg'), 'eeeeeeeerest ', 'a release of the lock of another client: its token')
+    is(enter('gggggggg', '0'), '0', 'a waiter')
+    is(leave('gggggggg'), 'eeeeeeeerest q:gggggggg', 'that gives up')
+    is(#members_of('q:wait'), 3, 'is out')
+    now = now + 4000
+    is(leave('eeeeeeee'), '1 q', 'the last one releases: the others are dead')
     is(store['q:wait'], nil, 'there is no queue')
     store.q = 'aaaaaaaarest'
     for _, name in ipairs { 'bbbbbbbb', 'cccccccc', 'dddddddd', 'eeeeeeee', 'ffffffff' } do
