@@ -417,7 +417,7 @@ static void many_processes(void)
 enum { WAITERS = 4 };
 static struct side holder, waiters[WAITERS];
 
-static void begin_waiters(void)
+static void begin_waiters(int fenced)
 {
     struct redlock_settings fair = patient;
     unsigned i;
@@ -425,9 +425,11 @@ static void begin_waiters(void)
     fair.fair = 1;
     fair.retry_delay_ms = fair.retry_delay_max_ms = 600000;
     begin(&holder, 5, &fair);
+    holder.lock.use_fencing = (uint8_t)fenced;
     is_int(acquire(&holder, 0), REDLOCK_OK, "r19: a client holds the lock");
     for (i = 0; i < WAITERS; i++) {
         begin(&waiters[i], 5, &fair);
+        waiters[i].lock.use_fencing = (uint8_t)fenced;
         sleep_ms(20); /* a place is that of a moment, to 8 ms */
         redlock_acquire_start(&waiters[i].client, &waiters[i].lock, 600000);
         settle(&waiters[i].client);
@@ -444,27 +446,62 @@ static void end_waiters(void)
 }
 
 /* Each gets the lock while only it is served, so it does not matter how fast it is. */
-static void r19_waiters_in_order(void)
+static void r19_waiters_in_order(int fenced)
 {
+    uint64_t token = 0;
     unsigned i, wrong = 0;
 
-    begin_waiters();
+    begin_waiters(fenced);
     is_int((int)servers_keys_left("key:wait", 0), 5, "r19: five nodes keep a queue");
     is_int(release(&holder), REDLOCK_OK, "r19: released");
     for (i = 0; i < WAITERS; i++) {
         serve(&waiters[i].client, 20000);
         is_int(waiters[i].lock.status, REDLOCK_OK, "r19: waiter %u gets the lock", i);
         wrong += waiters[i].lock.priv.op.attempts != 2;
+        if (fenced)
+            ok(waiters[i].lock.fencing_token > token, "r19: with a larger fencing token");
+        token = waiters[i].lock.fencing_token;
         is_int(release(&waiters[i]), REDLOCK_OK, "r19: and releases it");
     }
     is_int((int)wrong, 0, "r19: each has asked twice: at first, and when it was its turn");
-    is_int((int)servers_keys_left("*", 10000), 0, "r19: no key is left, nor a queue");
+    is_int((int)servers_keys_left("key:wait", 10000), 0, "r19: no queue is left");
+    is_int((int)servers_keys_left("key:????????", 10000), 0, "r19: nor a lease");
+    is_int((int)servers_keys_left("key", 10000), 0, "r19: nor the lock");
+    end_waiters();
+}
+
+static void limit_memory(int first, int last, const char *bytes)
+{
+    for (; first <= last; first++)
+        server_ask(&servers[first], text, sizeof text, "CONFIG", "SET", "maxmemory", bytes, NULL);
+}
+
+/* A server without memory refuses SET and ZADD, also in a script, but not DEL. */
+static void r19_without_memory(void)
+{
+    unsigned i;
+
+    begin_waiters(0);
+    limit_memory(0, 1, "1");
+    release(&holder);
+    for (i = 0; i < 3; i++) {
+        serve(&waiters[i].client, 20000);
+        is_int(waiters[i].lock.status, REDLOCK_OK,
+               "r19: two nodes are out of memory: waiter %u gets the lock", i);
+        is_int(release(&waiters[i]), REDLOCK_OK, "r19: and releases it");
+    }
+    limit_memory(0, 1, "0");
+    serve(&waiters[3].client, 20000);
+    is_int(waiters[3].lock.status, REDLOCK_OK, "r19: they have memory again: the last waiter");
+    limit_memory(0, 4, "1");
+    is_int(release(&waiters[3]), REDLOCK_OK, "r19: no node has memory: released");
+    limit_memory(0, 4, "0");
     end_waiters();
 }
 
 static void r19_dead_waiters(void)
 {
-    begin_waiters();
+    begin_waiters(0);
     redlock_deinit(&waiters[0].client);
     release(&holder);
     serve(&waiters[1].client, 20000);
@@ -480,7 +517,7 @@ static void r19_a_foreign_holder(void)
 {
     unsigned i;
 
-    begin_waiters();
+    begin_waiters(0);
     for (i = 0; i < 5; i++)
         server_ask(&servers[i], text, sizeof text, "SET", "key", "theirs", "PX", "60000", NULL);
     for (i = 0; i < 5; i++)
@@ -498,7 +535,7 @@ static void r19_a_foreign_holder(void)
 /* Two nodes die, and one restarts without its queue. */
 static void r19_dead_nodes(void)
 {
-    begin_waiters();
+    begin_waiters(0);
     server_kill(&servers[0]);
     server_kill(&servers[1]);
     release(&holder);
@@ -645,7 +682,10 @@ int main(void)
     an_expired_lock();
     many_processes();
     if (REDLOCK_FAIR) {
-        r19_waiters_in_order();
+        r19_waiters_in_order(0);
+        if (REDLOCK_FENCING)
+            r19_waiters_in_order(1);
+        r19_without_memory();
         r19_dead_waiters();
         r19_a_foreign_holder();
         r19_dead_nodes();
