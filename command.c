@@ -59,12 +59,12 @@ static const char rl_confirm_script[] = "if c('get',K[1])~=A[1]then return-1 end
                                         "c('set',K[2],('%.0f'):format(n))return n";
 static const char rl_fence_suffix[] = ":fence";
 /* Enters the wait queue, and renews the lease. Returns the place, from 0; or -1 - place if the lock
-   is free. The name of a holder or waiter is the beginning of its token. The lease key of the waiter
-   has the time that it needs to look again, in ms, once a release has told it to. The queue is
-   changed last, so that the server does not notify the waiter of that. Errors of the queue only make
-   the place unknown. The score is the moment when the waiter began to wait, and counts 8 ms. A look
-   that came late has told too late a moment: the earliest counts. So the nodes soon have the same
-   order. R19 */
+   is free. The name of a holder or waiter is the beginning of its token. The lease key of the
+   waiter has the time, in ms, that it needs to look again when a release has told it to. The queue
+   is changed last, so that the server does not notify the waiter of that. Errors of the queue only
+   make the place unknown. The score is the moment when the waiter began to wait, in steps of 8 ms.
+   A look that came late has told too late a moment: the earliest counts. So the nodes soon have the
+   same order. R19 */
 static const char rl_enter_script[] =
     "c=redis.pcall local q,n=K[2],A[1]:sub(1,8)c('set',K[3],A[4],'px',A[3])c('get',K[3])"
     "local v,t,o=c('get',K[1]),c('time'),N(c('zscore',q,n))"
@@ -74,9 +74,9 @@ static const char rl_enter_script[] =
     "if not v then return-1-p end return h and h<p and p-h-1 or p";
 /* Releases one key as rl_delete_script, but returns 2 if it was deleted and somebody waits. Takes
    the caller out of the wait queue, with its lease; and of the first ten the dead, whose lease is
-   over. Tells the first two that live: sets their lease keys to 0, so that the server notifies them,
-   and ends these leases when they had time to look. Names no key but that of the lock, so that a
-   user who may not use the queue can still release. R19 */
+   over. Tells the first two that live to look: sets their lease keys to 0, so that the server
+   notifies them, and ends these leases when they had time for it. Names no key but that of the
+   lock, so that a user who may not use the queue can still release. R19 */
 static const char rl_leave_script[] =
     "c=redis.pcall local v,q,l,n,i=c('get',K[1]),K[1]..':wait',K[1]..':',A[1]:sub(1,8),0 "
     "local f=v==A[1]and c('del',K[1])and c('zrange',q,0,9)or{n}if#f>0 then c('zrem',q,n)"

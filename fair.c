@@ -51,7 +51,7 @@ static unsigned rl_place(const struct redlock_client *c, const struct redlock_lo
     return best;
 }
 
-/* So many halves of the smoothed round trip to a quorum of nodes, which counts as 100 us at least. */
+/* So many halves of the smoothed round trip to a quorum of nodes, which counts as 100 us or more. */
 static uint64_t rl_round_trips_us(const struct redlock_client *c, unsigned halves)
 {
     uint32_t us = rl_decision_us(c);
@@ -138,6 +138,19 @@ static void rl_learn_place(struct redlock_lock *lock, const struct redlock_node 
         lock->priv.fair.place[node->priv.index] = (uint8_t)(place < RL_FAR ? place + 1 : RL_FAR);
 }
 
+/* This client has released the lock. `waited_for`: somebody waits for it. */
+static void rl_note_release(struct redlock_client *c, const struct redlock_lock *lock,
+                            int waited_for)
+{
+    uint64_t held_us = lock->priv.started_us - lock->priv.fair.acquired_us + 1;
+
+    c->priv.held_us = held_us < UINT32_MAX ? (uint32_t)held_us : UINT32_MAX;
+    if (!waited_for)
+        return;
+    c->priv.yield_key = rl_key_hash(lock);
+    c->priv.yield_us = c->priv.now_us + rl_round_trips_us(c, 8);
+}
+
 REDLOCK_PRIVATE int rl_fair_replied(struct redlock_client *c, struct redlock_node *node,
                                     struct redlock_lock *lock, const struct rl_reply *reply)
 {
@@ -145,18 +158,13 @@ REDLOCK_PRIVATE int rl_fair_replied(struct redlock_client *c, struct redlock_nod
 
     if (!REDLOCK_FAIR)
         return 0;
-    if (reply->command == RL_LEAVE && reply->vote == RL_YES && lock->priv.state == RL_RELEASING) {
-        c->priv.held_us = lock->priv.started_us - lock->priv.fair.acquired_us + 1;
-        if (number == RL_LEAVES_WAITERS) {
-            c->priv.yield_key = rl_key_hash(lock);
-            c->priv.yield_us = c->priv.now_us + rl_round_trips_us(c, 8);
-        }
-    }
+    if (reply->command == RL_LEAVE && reply->vote == RL_YES && lock->priv.state == RL_RELEASING)
+        rl_note_release(c, lock, number == RL_LEAVES_WAITERS);
     if (reply->command != RL_ENTER)
         return 0;
     rl_clear(&lock->priv.unanswered, node->priv.bit);
-    /* What the node has notified before is older than its reply; Redis 6.0 even notifies a client of
-       what its own script did. */
+    /* What the node has notified before is older than its reply; Redis 6.0 even notifies a client
+       of what its own script did. */
     rl_clear(&lock->priv.fair.near, node->priv.bit);
     rl_clear(&lock->priv.attempt.free, node->priv.bit);
     if (reply->vote == RL_YES && lock->priv.fair.next == RL_FAIR_LEARNS)
@@ -232,8 +240,8 @@ static void rl_lock_changed(struct redlock_client *c, struct redlock_lock *lock,
 /* ---- The pause of a waiter ------------------------------------------------------------------ */
 
 /* The nodes answer where the lock stands. Free: the first waiter asks, each other one half a round
-   trip later than the one before it: it had time to ask before this one looked. Taken: it rests. Neither: a hand-off is under way, so it
-   looks again. Without a place it retries as without a queue. */
+   trip later than the one before it: that one had time to ask. Taken: it rests. Neither: a hand-off
+   is under way, so it looks again. Without a place it retries as without a queue. */
 static void rl_conclude_look(struct redlock_client *c, struct redlock_lock *lock, unsigned place)
 {
     uint64_t behind_us = place > 1 ? rl_round_trips_us(c, place - 1) : 0;
@@ -255,7 +263,7 @@ static void rl_conclude_look(struct redlock_client *c, struct redlock_lock *lock
     }
 }
 
-/* Whether this client holds its locks for less than a quarter of a round trip, as far as is known. */
+/* Whether this client is known to hold its locks for less than a quarter of a round trip. */
 static int rl_holds_briefly(const struct redlock_client *c)
 {
     return c->priv.held_us != 0 && c->priv.held_us <= rl_round_trips_us(c, 1) / 2;
@@ -300,7 +308,7 @@ REDLOCK_PRIVATE void rl_fair_end_pause(struct redlock_client *c, struct redlock_
     lock->priv.fair.next = RL_FAIR_NEW;
 }
 
-/* ---- The holder ------------------------------------------------------------------------------- */
+/* ---- The holder ----------------------------------------------------------------------------- */
 
 REDLOCK_PRIVATE int rl_fair_yields(const struct redlock_client *c, const struct redlock_lock *lock)
 {

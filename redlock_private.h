@@ -191,9 +191,8 @@ struct redlock_client_private {
     uint8_t tick_again;
     uint8_t jammed; /* 1: the send buffer had no room, until it is empty */
 
-    uint64_t held_us; /* how long this client held its last lock, and 1 us; 0: not known. R19 */
-    uint32_t
-        yield_key; /* the hash of the key that this client has released last, to waiters. R19 */
+    uint32_t held_us;   /* how long this client held its last lock; 0: not known. R19 */
+    uint32_t yield_key; /* the hash of the key that it has released last, to waiters. R19 */
 
     /* Moments. */
     uint64_t yield_us;  /* until then the waiters of the key `yield_key` come first. R19 */
