@@ -143,8 +143,9 @@ struct redlock_settings {
        waiters retry at random. A hint: clients without it, and clients that do not wait, may come
        first. The nodes keep the queue at KEY:wait, and the lease of each waiter at KEY:NAME, for 3
        * retry_delay_max_ms + 1000 ms after the last look of a waiter. They must permit TIME, ZADD,
-       ZRANK, ZRANGE and ZREM, and keys that begin with KEY; else waiters retry at random. No effect
-       on locks with extra keys or token_is_label. Refused in a build without REDLOCK_FAIR. R19 */
+       ZRANK, ZSCORE, ZRANGE and ZREM, and keys that begin with KEY; else waiters retry at random. No
+       effect on locks with extra keys or token_is_label. Refused in a build without REDLOCK_FAIR.
+       R19 */
     uint32_t fair;
 };
 

@@ -33,9 +33,9 @@ enum {
     STATUS_FD = 3
 };
 
-enum { START_LIMIT_US = 2000, MEMORY_LIMIT_KB = 2048, SIZE_LIMIT = 150 * 1024 };
+enum { START_LIMIT_US = 2000, MEMORY_LIMIT_KB = 2048, SIZE_LIMIT = 215 * 1024 };
 #define CONCURRENT_LIMIT 1.5 /* times flock(1) */
-#define TRIPS_LIMIT 3        /* round trips, one of them to connect */
+#define TRIPS_LIMIT 4 /* round trips: one to connect, one for the extension before the command */
 
 static char nodes[SERVERS * 40], far_nodes[SERVERS * 40];
 static char true_[] = "true", sleep_[] = "sleep", shortly[] = "0.2", long_[] = "100"; /* commands */
