@@ -37,7 +37,8 @@ void look_at(const char *key, struct picture *picture, uint32_t timeout_ms);
 #define QUEUE_SUFFIX ":wait" /* of its key */
 enum {
     UNKNOWN_COUNT = -1,
-    WAITER_NAME = 8 /* hex digits at the beginning of a token: the name of a waiter there */
+    WAITER_NAME = 8, /* hex digits at the beginning of a token: the name of a waiter there */
+    LEASE_DIGITS = 4 /* of the milliseconds in the lease of a waiter, at most */
 };
 long count_waiters(const char *key, const struct picture *picture, uint32_t timeout_ms);
 /* Asks all nodes for several keys, at most LOOK_MANY, on open connections: look_many sends one question for all keys; then

@@ -381,10 +381,10 @@ static int is_about_a_lock(const char *key, const struct view *view)
 
     if (view->kind == FOREIGN)
         return ends_as_queue(name) && may_be(view, "zset");
-    if (ends_as_waiter(name))
-        return view->kind == PRESENT && view->size == 1 && view->value[0] == '1';
-    return ends_as_counter(name) && view->kind == PRESENT && view->left_ms == NO_END &&
-           strspn(view->value, "0123456789") == view->size;
+    if (view->kind != PRESENT || strspn(view->value, "0123456789") != view->size)
+        return 0;
+    return ends_as_waiter(name) ? view->size <= LEASE_DIGITS
+                                : ends_as_counter(name) && view->left_ms == NO_END;
 }
 
 /* For the textfile collector of Prometheus, which wants all values of a metric together: they are kept here until the end. */
