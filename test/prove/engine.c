@@ -227,7 +227,7 @@ static void any_client(void)
     s->retry_growth_pct = any_of(0, 1000);
     s->retry_delay_max_ms = any_of(1, 600000);
     s->fair = any_of(0, 1);
-    client.priv.brief = (uint8_t)any_of(0, 1);
+    client.priv.held_us = any_of(0, UINT32_MAX);
     client.priv.yield_key = any_of(0, UINT32_MAX);
     client.priv.yield_us = any_time();
     any_owed();
