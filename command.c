@@ -61,16 +61,16 @@ static const char rl_fence_suffix[] = ":fence";
 /* Enters the wait queue, and renews the lease. Returns the place, from 0; or -1 - place if the lock
    is free. The name of a holder or waiter is the beginning of its token. The lease key of the
    waiter has the time, in ms, that it needs to look again when a release has told it to. The queue
-   is changed last, so that the server does not notify the waiter of that. Errors of the queue only
-   make the place unknown. The score is the moment when the waiter began to wait, in steps of 8 ms.
-   A look that came late has told too late a moment: the earliest counts. So the nodes soon have the
-   same order. R19 */
+   is changed last, so that the server does not notify the waiter of that. Errors make the place
+   unknown; a queue that cannot get an end is left. The score is the moment when the waiter began to
+   wait, in steps of 8 ms. A look that came late has told too late a moment: the earliest counts. So
+   the nodes soon have the same order. R19 */
 static const char rl_enter_script[] =
-    "c=redis.pcall local q,n=K[2],A[1]:sub(1,8)c('set',K[3],A[4],'px',A[3])c('get',K[3])"
-    "local v,t,o=c('get',K[1]),c('time'),N(c('zscore',q,n))"
+    "c=redis.pcall local q,n,v=K[2],A[1]:sub(1,8),c('get',K[1])if(v or K).err then return v end "
+    "c('set',K[3],A[4],'px',A[3])c('get',K[3])local t,o=c('time'),N(c('zscore',q,n))"
     "local s=math.floor((N(t[1])*1000+N(t[2])/1000-N(A[2]))/8)"
-    "if not o or s<o then c('zadd',q,s,n)end "
-    "local p,h=N(c('zrank',q,n))or 1000,v and N(c('zrank',q,v:sub(1,8)))c('pexpire',q,A[3])"
+    "if not o or s<o then c('zadd',q,s,n)end local p,h=N(c('zrank',q,n))or 1000,"
+    "v and N(c('zrank',q,v:sub(1,8)))if c('pexpire',q,A[3])~=1 then c('zrem',q,n)p=1000 end "
     "if not v then return-1-p end return h and h<p and p-h-1 or p";
 /* Releases one key as rl_delete_script, but returns 2 if it was deleted and somebody waits. Takes
    the caller out of the wait queue, with its lease; and of the first ten the dead, whose lease is
@@ -79,10 +79,10 @@ static const char rl_enter_script[] =
    lock, so that a user who may not use the queue can still release. R19 */
 static const char rl_leave_script[] =
     "c=redis.pcall local v,q,l,n,i=c('get',K[1]),K[1]..':wait',K[1]..':',A[1]:sub(1,8),0 "
-    "local f=v==A[1]and c('del',K[1])and c('zrange',q,0,9)or{n}if#f>0 then c('zrem',q,n)"
-    "c('del',l..n)end if v~=A[1]then return v or 0 end for j=1,#f do local w=f[j]"
+    "local d=v==A[1]and c('del',K[1])if d and d~=1 then return d end local f=c('zrange',q,0,9)"
+    "if#f>0 then c('zrem',q,n)c('del',l..n)end for j=1,#f do local w=f[j]"
     "if w~=n and i<2 then local t=N(c('get',l..w))if not t then c('zrem',q,w)else i=i+1 "
-    "if t>0 then c('set',l..w,0,'px',t)end end end end return i>0 and 2 or 1";
+    "if t>0 then c('set',l..w,0,'px',t)end end end end return d and(i>0 and 2 or 1)or v or 0";
 static const char rl_queue_suffix[] = ":wait";
 /* The run_id of the server process, and its age in seconds. R13, R14 */
 static const char rl_info_script[] = "local i=c('info','server')return{i:match'run_id:(%w+)',"

@@ -387,6 +387,10 @@ REDLOCK_PRIVATE int rl_fair_pauses(struct redlock_client *c, struct redlock_lock
 /* The pause ends: no reply is needed any more. */
 REDLOCK_PRIVATE void rl_fair_end_pause(struct redlock_client *c, struct redlock_lock *lock);
 
+/* The operation ends with this status, or a release takes its place. */
+REDLOCK_PRIVATE void rl_fair_finished(struct redlock_client *c, struct redlock_lock *lock,
+                                      enum redlock_status status);
+
 /* Takes what a reply to LEAVE or ENTER says of the queue. Returns whether that is all that it
    says. */
 REDLOCK_PRIVATE int rl_fair_replied(struct redlock_client *c, struct redlock_node *node,
@@ -400,9 +404,9 @@ enum rl_heed {
 };
 
 /* Takes a notification, as rl_notify in redlock.c. */
-REDLOCK_PRIVATE enum rl_heed rl_fair_notified(const struct redlock_client *c,
-                                              struct redlock_lock *lock, unsigned nodes,
-                                              const void *key, size_t size, size_t known);
+REDLOCK_PRIVATE enum rl_heed rl_fair_notified(struct redlock_client *c, struct redlock_lock *lock,
+                                              unsigned nodes, const void *key, size_t size,
+                                              size_t known);
 
 /* Whether an acquire that begins must let others go first: this client has just released the lock,
    and somebody waits for it. */

@@ -10,8 +10,8 @@
        out of the queue, and the dead waiters at its front: those whose lease is over. It tells the
        first two that live, by a change of their lease keys: so these are notified. The leases of
        these two then end three round trips later, unless they look. So a dead waiter at the front
-       delays one release, and a living one that was late keeps its place. A waiter that gives up
-       takes itself out.
+       delays one hand-off, and a living one that was late keeps its place. A waiter that gives up
+       takes itself out, and tells the same two.
        The first waiter asks as soon as the lock is free. The second looks then, and asks if the
        lock is still free two round trips later: the first one is dead. The others wait until they
        are notified, but for a pause as without a queue at most.
@@ -30,8 +30,9 @@ enum {
     /* The time of a lease, besides three of the longest pauses. A waiter renews it when it looks:
        with the most jitter after two such pauses. */
     RL_LEASE_MS = 1000,
-    RL_FAR = 200, /* places behind it are not told apart */
-    RL_NEAR = 2   /* the first waiters, whom the release tells: see the script */
+    RL_FAR = 200,       /* places behind it are not told apart */
+    RL_HURRIES_MAX = 5, /* then a waiter that sees no holder goes on only when its pause is over */
+    RL_NEAR = 2         /* the first waiters, whom the release tells: see the script */
 };
 
 /* The place in the queue, from 1: a quorum of nodes says that it is no worse. 0: not known. */
@@ -69,8 +70,9 @@ static uint32_t rl_lease_ms(const struct redlock_client *c)
     return 3 * c->priv.settings.retry_delay_max_ms + RL_LEASE_MS;
 }
 
-/* How long a waiter may take to look when a release has told it to, at most: it asks at once, and
-   the next release comes three round trips later if the second waiter had to wait for it. */
+/* How long a waiter may take to look when a release has told it to: long enough for one that lives.
+   One that is dead is gone at the next release: the second waiter needs three round trips to get
+   the lock behind it. */
 static uint32_t rl_answer_ms(const struct redlock_client *c)
 {
     uint64_t ms = rl_round_trips_us(c, 6) / RL_MS_US + 1;
@@ -186,21 +188,26 @@ static int rl_is_lease_key(const struct redlock_lock *lock, const char *key, siz
            memcmp(key + known - tail, name, tail) == 0;
 }
 
-/* The waiter has come one place nearer. */
-static void rl_come_nearer(const struct redlock_client *c, struct redlock_lock *lock)
+/* How many waiters of this client began to wait for the lock before this one. */
+static unsigned rl_own_waiters_before(struct redlock_client *c, const struct redlock_lock *lock)
 {
-    unsigned i;
+    const struct redlock_lock *other;
+    unsigned list, before = 0;
 
-    for (i = 0; i < c->priv.count; i++)
-        if (lock->priv.fair.place[i] > 1)
-            lock->priv.fair.place[i]--;
+    for (list = RL_TURN; list <= RL_WAIT; list++)
+        for (other = rl_first(c, list); other != NULL; other = other->priv.next)
+            before += other->priv.fair.entered && other->priv.state == RL_PAUSING &&
+                      other->priv.fair.began_us < lock->priv.fair.began_us &&
+                      other->key_size == lock->key_size &&
+                      memcmp(other->key, lock->key, lock->key_size) == 0;
+    return before;
 }
 
-/* A server does not notify the client that released the lock, so the other waiters of that client
-   count its releases. */
-REDLOCK_PRIVATE enum rl_heed rl_fair_notified(const struct redlock_client *c,
-                                              struct redlock_lock *lock, unsigned nodes,
-                                              const void *key, size_t size, size_t known)
+/* A server does not notify the client that released the lock. Its first two waiters may be those
+   that the server has told to look. */
+REDLOCK_PRIVATE enum rl_heed rl_fair_notified(struct redlock_client *c, struct redlock_lock *lock,
+                                              unsigned nodes, const void *key, size_t size,
+                                              size_t known)
 {
     if (!rl_is_fair(c, lock) || !lock->priv.fair.entered)
         return RL_NOT_QUEUED;
@@ -211,9 +218,7 @@ REDLOCK_PRIVATE enum rl_heed rl_fair_notified(const struct redlock_client *c,
     } else if (rl_place(c, lock) <= RL_NEAR || lock->priv.fair.next == RL_FAIR_ASKS) {
         rl_set(&lock->priv.attempt.free, nodes);
     } else {
-        if (nodes == c->priv.all)
-            rl_come_nearer(c, lock);
-        if (rl_place(c, lock) > RL_NEAR)
+        if (nodes != c->priv.all || rl_own_waiters_before(c, lock) >= RL_NEAR)
             return RL_IGNORED;
         lock->priv.fair.near = c->priv.all;
     }
@@ -233,6 +238,7 @@ static void rl_lock_changed(struct redlock_client *c, struct redlock_lock *lock,
         lock->priv.due_us = c->priv.now_us;
     } else {
         lock->priv.fair.next = RL_FAIR_LOOKS;
+        lock->priv.fair.near = 0; /* it will look in any case */
         rl_not_after(&lock->priv.due_us, c->priv.now_us + rl_round_trips_us(c, 1));
     }
 }
@@ -241,26 +247,35 @@ static void rl_lock_changed(struct redlock_client *c, struct redlock_lock *lock,
 
 /* The nodes answer where the lock stands. Free: the first waiter asks, each other one half a round
    trip later than the one before it: that one had time to ask. Taken: it rests. Neither: a hand-off
-   is under way, so it looks again. Without a place it retries as without a queue. */
+   is under way, so it looks again. Without a place it retries as without a queue. Where this leads
+   to no holder a few times, it goes on only when its pause is over: some node may keep a stale key
+   for long, or never say that it is free. */
 static void rl_conclude_look(struct redlock_client *c, struct redlock_lock *lock, unsigned place)
 {
-    uint64_t behind_us = place > 1 ? rl_round_trips_us(c, place - 1) : 0;
+    int is_free = place != 0 && rl_is_quorum(c, lock->priv.attempt.free);
+    int is_taken = place != 0 && !is_free && rl_is_quorum(c, lock->priv.fair.taken);
+    uint64_t in_us = 0;
 
-    if (place != 0 && rl_is_quorum(c, lock->priv.attempt.free)) {
+    if (!is_free && !is_taken && lock->priv.unanswered != 0)
+        return;
+    lock->priv.fair.next = is_free || place == 0 ? RL_FAIR_ASKS : RL_FAIR_LOOKS;
+    if (is_free)
         lock->priv.attempt.free = 0;
+    if (is_taken)
+        lock->priv.fair.hurries = 0;
+    if (place == 0 || is_taken)
+        return; /* rl_look has set when */
+    if (lock->priv.fair.hurries >= RL_HURRIES_MAX) {
         lock->priv.fair.next = RL_FAIR_ASKS;
-        if (place > 1) /* two that think so must not collide for ever */
-            behind_us += rl_random_below(c, (uint32_t)rl_round_trips_us(c, 1) / 2);
-        rl_not_after(&lock->priv.due_us, c->priv.now_us + behind_us);
-    } else if (place != 0 && rl_is_quorum(c, lock->priv.fair.taken)) {
-        lock->priv.fair.next = RL_FAIR_LOOKS; /* rl_look has set when */
-    } else if (lock->priv.unanswered == 0) {
-        lock->priv.fair.next = place != 0 ? RL_FAIR_LOOKS : RL_FAIR_ASKS;
-        if (place != 0)
-            rl_not_after(&lock->priv.due_us,
-                         c->priv.now_us + rl_round_trips_us(c, 1) +
-                             rl_random_below(c, (uint32_t)rl_round_trips_us(c, 2)));
+        return;
     }
+    lock->priv.fair.hurries++;
+    if (!is_free)
+        in_us = rl_round_trips_us(c, 1) + rl_random_below(c, (uint32_t)rl_round_trips_us(c, 2));
+    else if (place > 1) /* random, so that two that think so do not collide for ever */
+        in_us = rl_round_trips_us(c, place - 1) +
+                rl_random_below(c, (uint32_t)rl_round_trips_us(c, 1) / 2);
+    rl_not_after(&lock->priv.due_us, c->priv.now_us + in_us);
 }
 
 /* Whether this client is known to hold its locks for less than a quarter of a round trip. */
@@ -290,7 +305,7 @@ REDLOCK_PRIVATE int rl_fair_pauses(struct redlock_client *c, struct redlock_lock
         rl_conclude_look(c, lock, place);
     else if (place != 0 && rl_is_quorum(c, lock->priv.attempt.free))
         rl_lock_changed(c, lock, place);
-    else if (rl_is_quorum(c, lock->priv.fair.near))
+    if (lock->priv.fair.next == RL_FAIR_LOOKS && rl_is_quorum(c, lock->priv.fair.near))
         looks = 1;
     if (looks || (rl_past(c, lock->priv.due_us) && lock->priv.fair.next == RL_FAIR_LOOKS))
         rl_look(c, lock);
@@ -303,9 +318,23 @@ REDLOCK_PRIVATE void rl_fair_end_pause(struct redlock_client *c, struct redlock_
     if (!REDLOCK_FAIR)
         return;
     rl_drop_replies(c, lock);
-    if (lock->priv.fair.entered && lock->priv.outcome == REDLOCK_CANCELLED)
-        (void)rl_send(c, lock, rl_notifying_nodes(c), RL_LEAVE, RL_NOBODY);
     lock->priv.fair.next = RL_FAIR_NEW;
+}
+
+/* A waiter that gives up leaves the queue. A release that has not waited for replies does not know
+   whether others wait: they may. */
+REDLOCK_PRIVATE void rl_fair_finished(struct redlock_client *c, struct redlock_lock *lock,
+                                      enum redlock_status status)
+{
+    if (!rl_is_fair(c, lock))
+        return;
+    if (lock->operation == REDLOCK_OP_RELEASE && !lock->priv.op.waits) {
+        rl_note_release(c, lock, 1);
+    } else if (lock->operation == REDLOCK_OP_ACQUIRE && status != REDLOCK_OK &&
+               lock->priv.fair.entered) {
+        (void)rl_send(c, lock, rl_notifying_nodes(c), RL_LEAVE, RL_NOBODY);
+        lock->priv.fair.entered = 0;
+    }
 }
 
 /* ---- The holder ----------------------------------------------------------------------------- */

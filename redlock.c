@@ -521,14 +521,11 @@ static unsigned rl_acquiring_command(const struct redlock_lock *lock)
     return rl_extra_keys(lock) > 0 ? RL_TAKE : RL_SET;
 }
 
-/* Whether the release also leaves the wait queue: that of a holder, or of a waiter that gives up.
-   R19 */
+/* Whether the release also leaves the wait queue, and tells the waiters: not that of a failed
+   attempt. R19 */
 static int rl_leaves_queue(const struct redlock_client *c, const struct redlock_lock *lock)
 {
-    return rl_is_fair(c, lock) &&
-           (lock->priv.state == RL_RELEASING ||
-            (lock->priv.fair.entered &&
-             (lock->priv.outcome == REDLOCK_CANCELLED || rl_past(c, lock->priv.until_us))));
+    return rl_is_fair(c, lock) && lock->operation == REDLOCK_OP_RELEASE;
 }
 
 static unsigned rl_releasing_command(const struct redlock_client *c,
@@ -831,6 +828,8 @@ static void rl_be_idle(struct redlock_lock *lock)
 static void rl_finish(struct redlock_client *c, struct redlock_lock *lock,
                       enum redlock_status status)
 {
+    if (REDLOCK_FAIR)
+        rl_fair_finished(c, lock, status);
     if (lock->valid_until_us == 0)
         rl_be_idle(lock);
     else

@@ -138,6 +138,7 @@ struct redlock_lock_private {
         uint8_t next;         /* enum rl_fair_next: what follows in this pause */
         redlock_mask taken;   /* nodes that say in this look that somebody has the lock */
         redlock_mask near;    /* nodes that have notified this waiter */
+        uint8_t hurries;      /* how often it went on at once since it saw a holder */
         uint8_t place[REDLOCK_NODES_MAX]; /* on each node, from 1; 0: not known */
     } fair;
 };

@@ -187,6 +187,14 @@ static void r19_the_second_waits_for_the_first(void)
     is_int((int)in_queue(0), 0, "r19: it has not, so the next release takes it out of the queue");
 
     wait_behind(1, 3);
+    looked = fake_count(0, 'W');
+    delete_on(0, 2);
+    wake(0, 2);
+    fake_pass(&client, 1300);
+    is_int((int)fake_count(0, 'W'), (int)looked,
+           "r19: nor does it look at once when the release tells it, too");
+
+    wait_behind(1, 3);
     asked = fake_count(0, 'S');
     delete_on(0, 2);
     fake_pass(&client, 1900); /* it has looked when the lock was free */
@@ -359,6 +367,111 @@ static void r19_a_lease_ends_when_it_was_told(void)
     is_int((int)fake_nodes[0].server.waiters[0].answer_ms, 1000, "r19: 1 s at most");
 }
 
+/* Node 0 has kept the key of a holder, node 1 is free, and node 2 does not answer: the lock is neither free nor taken. */
+static void r19_looks_have_an_end(void)
+{
+    wait_behind(0, 3);
+    fake_nodes[2].refuses = 1;
+    fake_break(2);
+    delete_on(1, 1);
+    fake_logged = 0;
+    fake_pass(&client, 2000 * MS);
+    ok(fake_count(1, 'W') >= 5 && fake_count(1, 'W') < 60,
+       "r19: a waiter that sees no holder looks a few times, and then in pauses: %u",
+       fake_count(1, 'W'));
+}
+
+/* Again and again it sees that the lock is free, and others take it: that is no reason to become slow. */
+static void r19_holders_renew_the_patience(void)
+{
+    int i;
+
+    wait_behind(2, 3);
+    for (i = 0; i < 8; i++) {
+        delete_on(0, 2);
+        wake(0, 2);
+        fake_pass(&client, 1500);
+        taken_by(THIRD, 0, 2);
+        fake_pass(&client, 3 * MS);
+        wake(0, 2);
+        fake_pass(&client, 3 * MS);
+    }
+    is_int(lock.status, REDLOCK_PENDING, "r19: eight others were faster");
+    delete_on(0, 2);
+    wake(0, 2);
+    fake_pass(&client, 6 * MS);
+    is_int(lock.status, REDLOCK_OK, "r19: then it asks as soon as before");
+}
+
+/* Node 0 has kept a stale key, and node 2 does not notify, so it is not looked at. */
+static void r19_a_node_without_notification_votes(void)
+{
+    begin_fair(3);
+    fake_nodes[2].server.no_pushes = 1;
+    fake_break(2);
+    fake_pass(&client, 100 * MS);
+    held_by(HOLDER, 0, 2);
+    wait_for_it();
+    delete_on(1, 2);
+    fake_pass(&client, 3000 * MS);
+    is_int(lock.status, REDLOCK_OK, "r19: a quorum is free, one of them unseen: it asks in time");
+}
+
+static void r19_a_release_that_does_not_wait(void)
+{
+    begin_fair(3);
+    acquire(0);
+    fake_pass(&client, 5 * MS);
+    stands(FIRST, 1, 0, 2);
+    release(0);
+    fake_logged = 0;
+    redlock_acquire_start(&client, &lock, 20000);
+    fake_pass(&client, 500);
+    ok(fake_count(-1, 'S') == 0 && fake_count(-1, 'W') == 3,
+       "r19: it does not know whether somebody waits: it stands behind them");
+}
+
+/* The notifications come while the replies to a look are on their way, and are read together. */
+static void r19_notified_while_it_looks(void)
+{
+    unsigned looked;
+
+    wait_behind(2, 3);
+    looked = fake_count(0, 'W');
+    while (fake_count(0, 'W') == looked) /* its pause is over */
+        fake_pass(&client, 100);
+    looked = fake_count(0, 'W');
+    wake(0, 2);
+    fake_sleep_us = 5 * MS;
+    fake_pass(&client, 20 * MS);
+    ok(fake_count(0, 'W') > looked, "r19: it looks again");
+}
+
+/* Waiters that give up in any way leave the queue. */
+static void r19_all_that_give_up_leave(void)
+{
+    int i;
+
+    begin_fair(3);
+    held_by(HOLDER, 0, 2);
+    wait_for_it();
+    is_int((int)in_queue(0), 1, "r19: it waits");
+    redlock_release(&client, &lock, 0);
+    fake_pass(&client, 5 * MS);
+    is_int((int)in_queue(0), 0, "r19: released while it waits: it leaves the queue");
+    settings.retries = 2;
+    begin(3);
+    held_by(HOLDER, 0, 2);
+    wait_for_it();
+    for (i = 0; i < 3; i++) { /* it is notified, and refused again */
+        delete_on(0, 1);
+        held_by(SECOND, 0, 1);
+        fake_pass(&client, 20 * MS);
+    }
+    is_int(lock.status, REDLOCK_HELD, "r19: all attempts are used up");
+    is_int((int)in_queue(0), 0, "r19: it leaves the queue");
+}
+
 static void r19_short_holds_need_no_queue(void)
 {
     begin_fair(3);
@@ -416,11 +529,11 @@ static void r19_its_own_look_is_no_notification(void)
     held_by(HOLDER, 0, 2);
     stands(FIRST, 1, 0, 2);
     wait_for_it();
-    wake(0, 2); /* from now on each look changes the key of the one before */
-    fake_pass(&client, 5 * MS);
+    fake_pass(&client,
+              2000 * MS); /* from the second look on each changes the key of the one before */
     looked = fake_count(0, 'W');
-    fake_pass(&client, 40 * MS);
-    is_int((int)fake_count(0, 'W'), (int)looked, "r19: a look does not lead to the next one");
+    fake_pass(&client, 500 * MS);
+    ok(fake_count(0, 'W') < looked + 5, "r19: a look does not lead to the next one");
     delete_on(0, 2);
     fake_pass(&client, 10 * MS);
     is_int(lock.status, REDLOCK_OK, "r19: and the waiter asks when it is its turn");
@@ -512,7 +625,7 @@ static void r19_locks_of_one_client(void)
 {
     enum { WAITERS = 6 };
     static struct redlock_lock many[WAITERS];
-    unsigned i, done = 0, turns = 0;
+    unsigned i, n, done = 0, turns = 0;
 
     begin_fair(3);
     is_int(acquire(0), REDLOCK_OK, "r19: a client holds the lock");
@@ -521,7 +634,10 @@ static void r19_locks_of_one_client(void)
         redlock_acquire_start(&client, &many[i], 20000);
         fake_pass(&client, 20 * MS);
     }
+    fake_logged = 0;
     release(1000);
+    fake_pass(&client, 3 * MS);
+    ok(fake_count(0, 'W') <= 2, "r19: two of its waiters look: %u", fake_count(0, 'W'));
     for (; done < WAITERS && turns < 20; turns++) {
         fake_pass(&client, 8 * MS);
         if (many[done].status != REDLOCK_OK)
@@ -531,6 +647,22 @@ static void r19_locks_of_one_client(void)
     is_int(
         (int)done, WAITERS,
         "r19: its other locks get it in the order in which they began to wait, within 8 ms each");
+    /* Three others stood in front, and had the lock since the last look */
+    begin_fair(3);
+    is_int(acquire(0), REDLOCK_OK, "r19: a client holds the lock");
+    stands(FIRST, 1, 0, 2);
+    stands(SECOND, 2, 0, 2);
+    stands(THIRD, 3, 0, 2);
+    redlock_lock_init(&many[0], "k", 1, 10000);
+    redlock_acquire_start(&client, &many[0], 20000);
+    fake_pass(&client, 20 * MS);
+    for (i = 0; i < 3; i++)
+        for (n = 0; n < MINI_WAITERS; n++)
+            if (fake_nodes[i].server.waiters[n].since < 4)
+                fake_nodes[i].server.waiters[n].key.size = 0;
+    release(1000);
+    fake_pass(&client, 8 * MS);
+    is_int(many[0].status, REDLOCK_OK, "r19: the server has told its waiter, and does not notify");
 }
 
 int main(void)
@@ -551,6 +683,12 @@ int main(void)
     r19_the_name_stays();
     r19_looks_first_after_a_release();
     r19_a_lease_ends_when_it_was_told();
+    r19_looks_have_an_end();
+    r19_holders_renew_the_patience();
+    r19_a_node_without_notification_votes();
+    r19_a_release_that_does_not_wait();
+    r19_notified_while_it_looks();
+    r19_all_that_give_up_leave();
     r19_short_holds_need_no_queue();
     r19_without_permission();
     r19_its_own_look_is_no_notification();

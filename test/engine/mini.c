@@ -407,8 +407,7 @@ static void mini_tell(const struct mini_server *server, struct mini_command *com
     at->answer_ms = 0;
 }
 
-/* Releases the key, and leaves the queue. A holder also takes the dead waiters at the front out, and tells the first two that
-   live. */
+/* Releases the key, and leaves the queue. Takes the dead waiters at the front out, and tells the first two that live. */
 static void mini_run_leave(struct mini_server *server, struct mini_session *session,
                            struct mini_command *command, char *reply)
 {
@@ -424,7 +423,7 @@ static void mini_run_leave(struct mini_server *server, struct mini_session *sess
         next = mini_next_waiter(server, key, &copy);
         if (memcmp(at->name, name, 8) == 0) {
             at->key.size = 0;
-        } else if (released && place < 10 && living < 2) {
+        } else if (place < 10 && living < 2) {
             if (at->leased_until_us <= server->now_us)
                 at->key.size = 0;
             else
@@ -433,7 +432,7 @@ static void mini_run_leave(struct mini_server *server, struct mini_session *sess
         }
         place++;
     }
-    if (living > 0)
+    if (released && living > 0)
         strcpy(reply, ":2\r\n");
 }
 

@@ -339,7 +339,7 @@ R19|fair.c|s/lock->priv.fair.entered = 1;/;/|the nodes know the name of a waiter
 R19|redlock.c|s/lock->priv.fair.entered \? RL_NAME : 0/0/|the name stays in all attempts
 R19|redlock.c|s/lock->token \+ kept, sizeof lock->token - kept/lock->token, lock->priv.fair.entered ? 0 : sizeof lock->token/|each attempt has a new token behind the name
 R19|fair.c|s/rl_drop_replies\(c, lock\);\n    rl_rest/rl_rest/|a node owes the reply to one look only
-R19|fair.c|s/rl_drop_replies\(c, lock\);\n    if/if/|the reply to a look is not waited for when the pause is over
+R19|fair.c|s/rl_drop_replies\(c, lock\);\n    lock->priv.fair.next = RL_FAIR_NEW/lock->priv.fair.next = RL_FAIR_NEW/|the reply to a look is not waited for when the pause is over
 R19|redlock.c|s/if \(REDLOCK_FAIR\)\s+rl_fair_end_pause\(c, lock\);//|a pause that ends is a new one afterwards
 R19|fair.c|s/rl_clear\(&lock->priv.fair.near, node->priv.bit\);/;/|a look does not notify its own waiter
 R19|fair.c|s/place = -1 - place;/place = 0;/|a free lock may have waiters in front
@@ -356,17 +356,24 @@ R19|fair.c|s/ &&\s+c->priv.now_us - lock->priv.fair.began_us < rl_lease_ms\(c\) 
 R19|fair.c|s/rl_round_trips_us\(c, 6\)/0/|a waiter that is told to look has time for it
 R19|fair.c|s/return ms < RL_LEASE_MS \?[^;]*;/return (uint32_t)ms;/|but not for ever
 R19|fair.c|s/rl_set\(&lock->priv.fair.near, nodes\);/;/|a waiter is notified when it comes near
-R19|fair.c|s/else if \(rl_is_quorum\(c, lock->priv.fair.near\)\)/else if (lock->priv.fair.near != 0)/|by a quorum
-R19|redlock.c|s/return rl_releasing_command\(c, lock\) \|/return RL_DELETE |/|a waiter whose wait is over takes itself out of the queue
-R19|fair.c|s/if \(lock->priv.fair.entered && lock->priv.outcome == REDLOCK_CANCELLED\)/if (0)/|and so does a cancelled one
+R19|fair.c|s/rl_is_quorum\(c, lock->priv.fair.near\)\)/lock->priv.fair.near != 0)/|by a quorum
+R19|fair.c|s/    if \(lock->priv.fair.next == RL_FAIR_LOOKS && rl_is_quorum\(c, lock->priv.fair.near/    else if (rl_is_quorum(c, lock->priv.fair.near/|also while it looks
+R19|fair.c|s/lock->priv.fair.near = 0; \/\*/; \/*/|the second waiter looks when the first one may have the lock, not when it is notified itself
+R19|fair.c|s/lock->priv.fair.hurries >= RL_HURRIES_MAX/0/|a waiter that sees no holder looks at once a few times only
+R19|fair.c|s/lock->priv.fair.hurries = 0;/;/|it does so again when it has seen one
+R19|redlock.c|s/if \(REDLOCK_FAIR\)\s+rl_fair_finished\(c, lock, status\);//|a waiter whose wait is over or cancelled takes itself out of the queue
+R19|fair.c|s/ && status != REDLOCK_OK &&/ \&\& 1 \&\&/|one that has the lock does not
+R19|fair.c|s/if \(lock->operation == REDLOCK_OP_RELEASE && !lock->priv.op.waits\)/if (0)/|a client that has not waited for its release lets others go first
+R19|client.c|s/if \(REDLOCK_FAIR && lock->status == REDLOCK_PENDING\)/if (0)/|a waiter that is released takes itself out of the queue
 R19|fair.c|s/\} else if \(rl_place\(c, lock\) <= RL_NEAR \|\| lock->priv.fair.next == RL_FAIR_ASKS\) \{/} else if (1) {/|a waiter far behind ignores a release
-R19|fair.c|s/if \(nodes == c->priv.all\)/if (0)/|other waiters of the client that released the lock come nearer
+R19|fair.c|s/if \(nodes != c->priv.all \|\| rl_own_waiters_before\(c, lock\) >= RL_NEAR\)/if (1)/|the first waiters of the client that released the lock look
+R19|fair.c|s/rl_own_waiters_before\(c, lock\) >= RL_NEAR/rl_own_waiters_before(c, lock) > 99/|its others do not
 R19|fair.c|s/if \(place > RL_NEAR\) \{\s+rl_rest\(c, lock\);\s+\} else //|one that saw a free lock does not ask when somebody has taken it
 R19|fair.c|s/if \(place == 1 && lock->priv.fair.next == RL_FAIR_LOOKS\) \{/if (0) {/|the first waiter asks at once
 R19|fair.c|s/if \(place == 1 && lock->priv.fair.next == RL_FAIR_LOOKS\) \{/if (lock->priv.fair.next == RL_FAIR_LOOKS) {/|the second does not
 R19|fair.c|s/c->priv.now_us \+ rl_round_trips_us\(c, 1\)\);/c->priv.now_us);/|the second looks when the first may have the lock
-R19|fair.c|s/place > 1 \? rl_round_trips_us\(c, place - 1\) : 0/0/|each waits for those in front of it
-R19|fair.c|s/rl_is_quorum\(c, lock->priv.fair.taken\)\)/0)/|a waiter that is not the next one rests
+R19|fair.c|s/in_us = rl_round_trips_us\(c, place - 1\) \+/in_us =/|each waits for those in front of it
+R19|fair.c|s/rl_is_quorum\(c, lock->priv.fair.taken\)/0/|a waiter that is not the next one rests
 R19|fair.c|s/rl_not_after\(&lock->priv.due_us, lock->priv.until_us\); \/\* then/; \/* then/|the last attempt is made when the wait ends
 R19|redlock.c|s/: rl_releasing_command\(c, lock\);/: RL_DELETE;/|a release leaves the queue
 R19|redlock.c|s/REDLOCK_FAIR && rl_fair_yields\(c, lock\)/0/|a client that has just released the lock looks first

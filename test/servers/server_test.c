@@ -476,6 +476,21 @@ static void limit_memory(int first, int last, const char *bytes)
         server_ask(&servers[first], text, sizeof text, "CONFIG", "SET", "maxmemory", bytes, NULL);
 }
 
+/* A server that refuses DEL keeps the key: the release must say so. */
+static void r19_a_release_that_is_denied(void)
+{
+    unsigned i;
+
+    begin_waiters(0);
+    for (i = 0; i < 5; i++)
+        server_ask(&servers[i], text, sizeof text, "ACL", "SETUSER", "default", "-del", NULL);
+    ok(redlock_release(&holder.client, &holder.lock, 500) != REDLOCK_OK,
+       "r19: DEL is denied: the release is not confirmed");
+    for (i = 0; i < 5; i++)
+        server_ask(&servers[i], text, sizeof text, "ACL", "SETUSER", "default", "+del", NULL);
+    end_waiters();
+}
+
 /* A server without memory refuses SET and ZADD, also in a script, but not DEL. */
 static void r19_without_memory(void)
 {
@@ -685,6 +700,7 @@ int main(void)
         r19_waiters_in_order(0);
         if (REDLOCK_FENCING)
             r19_waiters_in_order(1);
+        r19_a_release_that_is_denied();
         r19_without_memory();
         r19_dead_waiters();
         r19_a_foreign_holder();

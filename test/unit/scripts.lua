@@ -31,7 +31,7 @@ local function alive(key)
     return store[key]
 end
 
-local commands = {}
+local commands, denied = {}, {}
 function commands.get(key)
     return alive(key) or false
 end
@@ -126,6 +126,9 @@ local function call(name, ...)
     local words = { ... }
     for i = 1, #words do
         words[i] = text_of(words[i])
+    end
+    if denied[name] then
+        return { err = 'NOPERM' }
     end
     return commands[name]((table.unpack or unpack)(words))
 end
@@ -250,11 +253,14 @@ if not minimal then
     is(enter('bbbbbbbb', '125'), '-1', 'the one that is out enters again, where it stood')
     is(enter('dddddddd', '175'), '-1', 'a look that tells an earlier moment counts')
     is(enter('dddddddd', '0'), '-1', 'one that tells a later moment does not')
-    is(leave('gggggggg'), '0 ', 'a release of an expired lock tells nobody')
+    is(leave('gggggggg'), '0 q:dddddddd q:bbbbbbbb', 'a release of an expired lock tells two, too')
+    is(leave('gggggggg'), '0 ', 'but not twice')
     store.q = 'eeeeeeeerest'
     is(leave('gggggggg'), 'eeeeeeeerest ', 'a release of the lock of another client: its token')
     is(enter('gggggggg', '0'), '0', 'a waiter')
     is(leave('gggggggg'), 'eeeeeeeerest q:gggggggg', 'that gives up')
+    is(enter('dddddddd', '175'), '0', 'one that has been told looks')
+    is(leave('hhhhhhhh'), 'eeeeeeeerest q:dddddddd', 'and is told by one that gives up')
     is(#members_of('q:wait'), 3, 'is out')
     now = now + 4000
     is(leave('eeeeeeee'), '1 q', 'the last one releases: the others are dead')
@@ -266,5 +272,20 @@ if not minimal then
     expires['q:bbbbbbbb'], expires['q:cccccccc'], expires['q:eeeeeeee'] = now, now, now
     is(leave('aaaaaaaa'), '2 q q:dddddddd q:ffffffff', 'a release skips the dead')
     is(#members_of('q:wait'), 2, 'they are out of the queue')
+
+    -- What a user may not do, or another program has done. No queue may be left that never expires.
+    store.q, denied.del = 'aaaaaaaarest', true
+    is(leave('aaaaaaaa'), 'error NOPERM ', 'a release that may not delete says so')
+    denied.del, denied.zrange, denied.zrem = nil, true, true
+    is(leave('aaaaaaaa'), '1 q', 'a release needs no permission for the queue')
+    denied.zrange, denied.zrem, store['q:wait'] = nil, nil, nil
+    denied.get = true
+    is(enter('bbbbbbbb', '0'), 'error NOPERM', 'a look that may not read the lock')
+    is(store['q:wait'], nil, 'enters no queue')
+    denied.get, denied.pexpire = nil, true
+    is(enter('bbbbbbbb', '0'), '-1001', 'a look that may not give the queue an end knows no place')
+    is(store['q:wait'], nil, 'and leaves it')
+    denied.pexpire, denied.zadd = nil, true
+    is(enter('bbbbbbbb', '0'), '-1001', 'a look that may not enter the queue')
 end
 print('1..' .. tests)
