@@ -30,9 +30,9 @@ enum {
     /* The time of a lease, besides three of the longest pauses. A waiter renews it when it looks:
        with the most jitter after two such pauses. */
     RL_LEASE_MS = 1000,
-    RL_FAR = 200,       /* places behind it are not told apart */
-    RL_HURRIES_MAX = 5, /* then a waiter that sees no holder goes on only when its pause is over */
-    RL_NEAR = 2         /* the first waiters, whom the release tells: see the script */
+    RL_FAR = 200,        /* places behind it are not told apart */
+    RL_HURRIES_MAX = 20, /* then a waiter that sees no holder goes on only when its pause is over */
+    RL_NEAR = 2          /* the first waiters, whom the release tells: see the script */
 };
 
 /* The place in the queue, from 1: a quorum of nodes says that it is no worse. 0: not known. */

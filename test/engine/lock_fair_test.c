@@ -376,7 +376,7 @@ static void r19_looks_have_an_end(void)
     delete_on(1, 1);
     fake_logged = 0;
     fake_pass(&client, 2000 * MS);
-    ok(fake_count(1, 'W') >= 5 && fake_count(1, 'W') < 60,
+    ok(fake_count(1, 'W') >= 20 && fake_count(1, 'W') < 60,
        "r19: a waiter that sees no holder looks a few times, and then in pauses: %u",
        fake_count(1, 'W'));
 }
@@ -387,7 +387,7 @@ static void r19_holders_renew_the_patience(void)
     int i;
 
     wait_behind(2, 3);
-    for (i = 0; i < 8; i++) {
+    for (i = 0; i < 24; i++) {
         delete_on(0, 2);
         wake(0, 2);
         fake_pass(&client, 1500);
@@ -396,7 +396,7 @@ static void r19_holders_renew_the_patience(void)
         wake(0, 2);
         fake_pass(&client, 3 * MS);
     }
-    is_int(lock.status, REDLOCK_PENDING, "r19: eight others were faster");
+    is_int(lock.status, REDLOCK_PENDING, "r19: many others were faster");
     delete_on(0, 2);
     wake(0, 2);
     fake_pass(&client, 6 * MS);

@@ -265,6 +265,7 @@ static void any_lock(unsigned state, unsigned list)
     lock.priv.fair.next = (uint8_t)any_of(RL_FAIR_NEW, RL_FAIR_ASKS);
     lock.priv.fair.taken = any_nodes();
     lock.priv.fair.near = any_nodes();
+    lock.priv.fair.hurries = (uint8_t)any_of(0, UINT8_MAX);
     lock.priv.fair.place[0] = (uint8_t)any_of(0, RL_FAR);
     lock.priv.fair.began_us = any_time();
     lock.priv.fair.acquired_us = any_time();
