@@ -226,7 +226,7 @@ REDLOCK_PRIVATE enum rl_heed rl_fair_notified(struct redlock_client *c, struct r
 }
 
 /* The lock has changed: it is free, or somebody has taken it. The first waiter asks. The second
-   looks when the first one may have it: half a round trip later. One behind them has seen that the
+   looks when the first one may have it, half a round trip later at the latest. One behind them has seen that the
    lock was free, but somebody has taken it now. */
 static void rl_lock_changed(struct redlock_client *c, struct redlock_lock *lock, unsigned place)
 {
@@ -238,7 +238,6 @@ static void rl_lock_changed(struct redlock_client *c, struct redlock_lock *lock,
         lock->priv.due_us = c->priv.now_us;
     } else {
         lock->priv.fair.next = RL_FAIR_LOOKS;
-        lock->priv.fair.near = 0; /* it will look in any case */
         rl_not_after(&lock->priv.due_us, c->priv.now_us + rl_round_trips_us(c, 1));
     }
 }
@@ -295,18 +294,21 @@ static int rl_stays_outside(const struct redlock_client *c, const struct redlock
 
 REDLOCK_PRIVATE int rl_fair_pauses(struct redlock_client *c, struct redlock_lock *lock)
 {
-    int looks = lock->priv.fair.next == RL_FAIR_NEW;
+    int told, looks = lock->priv.fair.next == RL_FAIR_NEW;
     unsigned place;
 
     if (rl_stays_outside(c, lock))
         return 0;
     place = rl_place(c, lock);
-    if (lock->priv.fair.next == RL_FAIR_LEARNS)
+    told = rl_is_quorum(c, lock->priv.fair.near);
+    if (lock->priv.fair.next == RL_FAIR_LEARNS) {
         rl_conclude_look(c, lock, place);
-    else if (place != 0 && rl_is_quorum(c, lock->priv.attempt.free))
+        looks = lock->priv.fair.next == RL_FAIR_LOOKS && told;
+    } else if (place != 0 && rl_is_quorum(c, lock->priv.attempt.free)) {
         rl_lock_changed(c, lock, place);
-    if (lock->priv.fair.next == RL_FAIR_LOOKS && rl_is_quorum(c, lock->priv.fair.near))
+    } else if (told) {
         looks = 1;
+    }
     if (looks || (rl_past(c, lock->priv.due_us) && lock->priv.fair.next == RL_FAIR_LOOKS))
         rl_look(c, lock);
     rl_not_after(&lock->priv.due_us, lock->priv.until_us); /* then the last attempt is made */

@@ -356,9 +356,8 @@ R19|fair.c|s/ &&\s+c->priv.now_us - lock->priv.fair.began_us < rl_lease_ms\(c\) 
 R19|fair.c|s/rl_round_trips_us\(c, 6\)/0/|a waiter that is told to look has time for it
 R19|fair.c|s/return ms < RL_LEASE_MS \?[^;]*;/return (uint32_t)ms;/|but not for ever
 R19|fair.c|s/rl_set\(&lock->priv.fair.near, nodes\);/;/|a waiter is notified when it comes near
-R19|fair.c|s/rl_is_quorum\(c, lock->priv.fair.near\)\)/lock->priv.fair.near != 0)/|by a quorum
-R19|fair.c|s/    if \(lock->priv.fair.next == RL_FAIR_LOOKS && rl_is_quorum\(c, lock->priv.fair.near/    else if (rl_is_quorum(c, lock->priv.fair.near/|also while it looks
-R19|fair.c|s/lock->priv.fair.near = 0; \/\*/; \/*/|the second waiter looks when the first one may have the lock, not when it is notified itself
+R19|fair.c|s/told = rl_is_quorum\(c, lock->priv.fair.near\)/told = lock->priv.fair.near != 0/|by a quorum
+R19|fair.c|s/looks = lock->priv.fair.next == RL_FAIR_LOOKS && told;//|also while it looks
 R19|fair.c|s/lock->priv.fair.hurries >= RL_HURRIES_MAX/0/|a waiter that sees no holder looks at once a few times only
 R19|fair.c|s/lock->priv.fair.hurries = 0;/;/|it does so again when it has seen one
 R19|redlock.c|s/if \(REDLOCK_FAIR\)\s+rl_fair_finished\(c, lock, status\);//|a waiter whose wait is over or cancelled takes itself out of the queue
