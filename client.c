@@ -321,8 +321,10 @@ enum redlock_status redlock_release_start(struct redlock_client *client, struct 
 
     if (status != REDLOCK_PENDING)
         return status;
-    if (REDLOCK_FAIR && lock->status == REDLOCK_PENDING)
+    if (REDLOCK_FAIR && lock->status == REDLOCK_PENDING) {
+        client->priv.now_us = rl_now(client); /* the reply to what is sent is due from now on */
         rl_fair_finished(client, lock, REDLOCK_CANCELLED);
+    }
     rl_forget(client, lock); /* in whatever state it is. R11 */
     lock->priv.attempt.missing = lock->priv.attempt.postponed = 0;
     rl_detach(client, lock);

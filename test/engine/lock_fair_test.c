@@ -456,9 +456,11 @@ static void r19_all_that_give_up_leave(void)
     held_by(HOLDER, 0, 2);
     wait_for_it();
     is_int((int)in_queue(0), 1, "r19: it waits");
-    redlock_release(&client, &lock, 0);
+    fake_now_us += 3000 * MS;
+    redlock_release_start(&client, &lock, 0);
     fake_pass(&client, 5 * MS);
     is_int((int)in_queue(0), 0, "r19: released while it waits: it leaves the queue");
+    is_int(nodes[0].state, REDLOCK_NODE_READY, "r19: also when the client was not served for long");
     settings.retries = 2;
     begin(3);
     held_by(HOLDER, 0, 2);

@@ -364,6 +364,7 @@ R19|redlock.c|s/if \(REDLOCK_FAIR\)\s+rl_fair_finished\(c, lock, status\);//|a w
 R19|fair.c|s/ && status != REDLOCK_OK &&/ \&\& 1 \&\&/|one that has the lock does not
 R19|fair.c|s/if \(lock->operation == REDLOCK_OP_RELEASE && !lock->priv.op.waits\)/if (0)/|a client that has not waited for its release lets others go first
 R19|client.c|s/if \(REDLOCK_FAIR && lock->status == REDLOCK_PENDING\)/if (0)/|a waiter that is released takes itself out of the queue
+R19|client.c|s/client->priv.now_us = rl_now\(client\); \/\* the reply/\/* the reply/|and the nodes have time to reply
 R19|fair.c|s/\} else if \(rl_place\(c, lock\) <= RL_NEAR \|\| lock->priv.fair.next == RL_FAIR_ASKS\) \{/} else if (1) {/|a waiter far behind ignores a release
 R19|fair.c|s/if \(nodes != c->priv.all \|\| rl_own_waiters_before\(c, lock\) >= RL_NEAR\)/if (1)/|the first waiters of the client that released the lock look
 R19|fair.c|s/rl_own_waiters_before\(c, lock\) >= RL_NEAR/rl_own_waiters_before(c, lock) > 99/|its others do not
