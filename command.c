@@ -62,9 +62,10 @@ static const char rl_fence_suffix[] = ":fence";
    is free. The name of a holder or waiter is the beginning of its token. The lease key of the
    waiter has the time, in ms, that it needs to look again when a release has told it to. The queue
    is changed last, so that the server does not notify the waiter of that. Errors make the place
-   unknown; a queue that cannot get an end is left. The score is the moment when the waiter began to
-   wait, in steps of 8 ms. A look that came late has told too late a moment: the earliest counts. So
-   the nodes soon have the same order. R19 */
+   unknown; a waiter whose queue would never expire, because PEXPIRE fails, leaves that queue. The
+   score is the moment when the waiter began to wait, in steps of 8 ms. A look that reached the node
+   late has told too late a moment, so the earliest one counts. So the nodes soon have the same
+   order. R19 */
 static const char rl_enter_script[] =
     "c=redis.pcall local q,n,v=K[2],A[1]:sub(1,8),c('get',K[1])if(v or K).err then return v end "
     "c('set',K[3],A[4],'px',A[3])c('get',K[3])local t,o=c('time'),N(c('zscore',q,n))"
@@ -72,11 +73,11 @@ static const char rl_enter_script[] =
     "if not o or s<o then c('zadd',q,s,n)end local p,h=N(c('zrank',q,n))or 1000,"
     "v and N(c('zrank',q,v:sub(1,8)))if c('pexpire',q,A[3])~=1 then c('zrem',q,n)p=1000 end "
     "if not v then return-1-p end return h and h<p and p-h-1 or p";
-/* Releases one key as rl_delete_script, but returns 2 if it was deleted and somebody waits. Takes
-   the caller out of the wait queue, with its lease; and of the first ten the dead, whose lease is
-   over. Tells the first two that live to look: sets their lease keys to 0, so that the server
-   notifies them, and ends these leases when they had time for it. Names no key but that of the
-   lock, so that a user who may not use the queue can still release. R19 */
+/* Releases one key as rl_delete_script, but returns 2 if the key was deleted and somebody waits.
+   Takes the caller out of the wait queue, with its lease, and the dead ones of the first ten
+   waiters: those whose lease is over. Tells the first two that live to look: sets their lease keys
+   to 0, so that the server notifies them, and ends these leases when they had time for it. Names no
+   key but that of the lock, so that users without permission for the queue can still release. R19 */
 static const char rl_leave_script[] =
     "c=redis.pcall local v,q,l,n,i=c('get',K[1]),K[1]..':wait',K[1]..':',A[1]:sub(1,8),0 "
     "local d=v==A[1]and c('del',K[1])if d and d~=1 then return d end local f=c('zrange',q,0,9)"

@@ -17,6 +17,8 @@
 
 #include "redlock.h"
 
+#include <string.h>
+
 #ifndef REDLOCK_PRIVATE /* "static" in the amalgamated file */
 #if defined(__GNUC__) && defined(__ELF__)
 #define REDLOCK_PRIVATE __attribute__((visibility("hidden"))) /* not exported by a shared library */
@@ -537,6 +539,29 @@ static inline int rl_wants_holder(const struct redlock_lock *lock)
     return REDLOCK_TEXTS && lock->holder != NULL && lock->holder_size > 0;
 }
 
+/* Whether the lock needs this key, of which only the first `known` bytes are known. */
+static inline int rl_has_key(const struct redlock_lock *lock, const void *key, size_t key_size,
+                             size_t known)
+{
+    unsigned i;
+
+    for (i = 0; i <= rl_extra_keys(lock); i++) {
+        struct redlock_key own = rl_key(lock, i);
+        if (own.size == key_size && memcmp(own.bytes, key, known) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+/* The smoothed round trip to a quorum of nodes, in microseconds, but 100 at least: pauses between
+   retries and looks are multiples of it. */
+static inline uint32_t rl_quorum_trip_us(const struct redlock_client *c)
+{
+    uint32_t us = rl_decision_us(c);
+
+    return us < 100 ? 100 : us;
+}
+
 /* Whether the waiters of the lock may stand in the wait queue, which is that of one key. R19 */
 static inline int rl_is_fair(const struct redlock_client *c, const struct redlock_lock *lock)
 {
@@ -544,8 +569,8 @@ static inline int rl_is_fair(const struct redlock_client *c, const struct redloc
            !lock->token_is_label;
 }
 
-/* Writes what the lease key of a waiter has behind the key of the lock: a colon, and the name of the
-   waiter. R19 */
+/* Writes what the lease key of a waiter has behind the key of the lock: a colon and the name of the
+   waiter, RL_NAME_SIZE bytes without a NUL. R19 */
 static inline void rl_put_name(char *text, const struct redlock_lock *lock)
 {
     text[0] = ':';

@@ -30,9 +30,9 @@ enum {
     /* The time of a lease, besides three of the longest pauses. A waiter renews it when it looks:
        with the most jitter after two such pauses. */
     RL_LEASE_MS = 1000,
-    RL_FAR = 200,        /* places behind it are not told apart */
-    RL_HURRIES_MAX = 20, /* then a waiter that sees no holder goes on only when its pause is over */
-    RL_NEAR = 2          /* the first waiters, whom the release tells: see the script */
+    RL_FAR = 200,        /* places behind this one are not told apart */
+    RL_HURRIES_MAX = 20, /* so often a waiter that sees no holder does not wait for its pause */
+    RL_NEAR = 2          /* so many waiters at the front are told by a release: see the script */
 };
 
 /* The place in the queue, from 1: a quorum of nodes says that it is no worse. 0: not known. */
@@ -52,12 +52,10 @@ static unsigned rl_place(const struct redlock_client *c, const struct redlock_lo
     return best;
 }
 
-/* So many halves of the smoothed round trip to a quorum of nodes, which counts as 100 us or more. */
+/* The time of round trips, in microseconds; `halves` is twice their number. */
 static uint64_t rl_round_trips_us(const struct redlock_client *c, unsigned halves)
 {
-    uint32_t us = rl_decision_us(c);
-
-    return (uint64_t)(us < 100 ? 100 : us) * halves / 2;
+    return (uint64_t)rl_quorum_trip_us(c) * halves / 2;
 }
 
 static uint32_t rl_key_hash(const struct redlock_lock *lock)
@@ -198,13 +196,12 @@ static unsigned rl_own_waiters_before(struct redlock_client *c, const struct red
         for (other = rl_first(c, list); other != NULL; other = other->priv.next)
             before += other->priv.fair.entered && other->priv.state == RL_PAUSING &&
                       other->priv.fair.began_us < lock->priv.fair.began_us &&
-                      other->key_size == lock->key_size &&
-                      memcmp(other->key, lock->key, lock->key_size) == 0;
+                      rl_has_key(other, lock->key, lock->key_size, lock->key_size);
     return before;
 }
 
-/* A server does not notify the client that released the lock. Its first two waiters may be those
-   that the server has told to look. */
+/* A server does not notify the client that released the lock. The first two waiters of that client
+   may be the two that the server has told to look, so they look. */
 REDLOCK_PRIVATE enum rl_heed rl_fair_notified(struct redlock_client *c, struct redlock_lock *lock,
                                               unsigned nodes, const void *key, size_t size,
                                               size_t known)
@@ -213,7 +210,7 @@ REDLOCK_PRIVATE enum rl_heed rl_fair_notified(struct redlock_client *c, struct r
         return RL_NOT_QUEUED;
     if (rl_is_lease_key(lock, (const char *)key, size, known)) {
         rl_set(&lock->priv.fair.near, nodes);
-    } else if (size != lock->key_size || memcmp(key, lock->key, known) != 0) {
+    } else if (!rl_has_key(lock, key, size, known)) {
         return RL_NOT_QUEUED;
     } else if (rl_place(c, lock) <= RL_NEAR || lock->priv.fair.next == RL_FAIR_ASKS) {
         rl_set(&lock->priv.attempt.free, nodes);
@@ -226,8 +223,8 @@ REDLOCK_PRIVATE enum rl_heed rl_fair_notified(struct redlock_client *c, struct r
 }
 
 /* The lock has changed: it is free, or somebody has taken it. The first waiter asks. The second
-   looks when the first one may have it, half a round trip later at the latest. One behind them has seen that the
-   lock was free, but somebody has taken it now. */
+   looks when the first one may have it, half a round trip later at the latest. A waiter behind them
+   had seen that the lock was free, but somebody has taken it now. */
 static void rl_lock_changed(struct redlock_client *c, struct redlock_lock *lock, unsigned place)
 {
     lock->priv.attempt.free = 0;
@@ -245,10 +242,10 @@ static void rl_lock_changed(struct redlock_client *c, struct redlock_lock *lock,
 /* ---- The pause of a waiter ------------------------------------------------------------------ */
 
 /* The nodes answer where the lock stands. Free: the first waiter asks, each other one half a round
-   trip later than the one before it: that one had time to ask. Taken: it rests. Neither: a hand-off
-   is under way, so it looks again. Without a place it retries as without a queue. Where this leads
-   to no holder a few times, it goes on only when its pause is over: some node may keep a stale key
-   for long, or never say that it is free. */
+   trip later than the one before it: that one had time to ask. Taken: the waiter rests. Neither: a
+   hand-off is under way, so the waiter looks again. Without a place it retries as without a queue.
+   When the looks have shown no holder RL_HURRIES_MAX times, the waiter goes on only when its pause
+   is over: a node may keep a stale key for long, or never tell that the lock is free. */
 static void rl_conclude_look(struct redlock_client *c, struct redlock_lock *lock, unsigned place)
 {
     int is_free = place != 0 && rl_is_quorum(c, lock->priv.attempt.free);

@@ -175,20 +175,6 @@ static void rl_note_free(struct redlock_lock *lock, unsigned nodes)
 
 /* ---- Notification --------------------------------------------------------------------------- */
 
-/* Whether the lock needs this key, of which only the first `known` bytes are known. */
-static int rl_has_key(const struct redlock_lock *lock, const void *key, size_t key_size,
-                      size_t known)
-{
-    unsigned i;
-
-    for (i = 0; i <= rl_extra_keys(lock); i++) {
-        struct redlock_key own = rl_key(lock, i);
-        if (own.size == key_size && memcmp(own.bytes, key, known) == 0)
-            return 1;
-    }
-    return 0;
-}
-
 /* Whether a quorum reports a change, and other clients had the lock when the last attempt failed:
    locks that failed for want of voters would only notify each other by their rollbacks. R7 */
 static int rl_may_be_free(const struct redlock_client *c, const struct redlock_lock *lock)
@@ -1085,10 +1071,8 @@ static int rl_knows_why(const struct redlock_client *c, const struct redlock_loc
    that clients that collided spread out. */
 static uint32_t rl_quick_us(struct redlock_client *c, unsigned times)
 {
-    uint32_t most = c->priv.settings.node_timeout_ms * 500U, us = rl_decision_us(c);
+    uint32_t most = c->priv.settings.node_timeout_ms * 500U, us = rl_quorum_trip_us(c);
 
-    if (us < 100)
-        us = 100;
     return rl_random_below(c, us < most >> times ? us << times : most);
 }
 

@@ -131,15 +131,15 @@ struct redlock_lock_private {
     struct {
         uint64_t began_us;    /* a moment: the acquire began */
         uint64_t acquired_us; /* a moment: the lock was acquired */
-        uint32_t waited_ms;   /* at the last look */
-        uint32_t lease_ms;    /* how long its lease lasts from then on */
-        uint32_t answer_ms;   /* how long it lasts once a release has told the waiter to look */
+        uint32_t waited_ms;   /* how long it had waited at its last look */
+        uint32_t lease_ms;    /* how long its lease lasts from that look on */
+        uint32_t answer_ms;   /* how long its lease lasts once a release has told it to look */
         uint8_t entered;      /* 1: the nodes know the name: the first bytes of the token */
         uint8_t next;         /* enum rl_fair_next: what follows in this pause */
         redlock_mask taken;   /* nodes that say in this look that somebody has the lock */
         redlock_mask near;    /* nodes that have notified this waiter */
-        uint8_t hurries;      /* how often it went on at once since it saw a holder */
-        uint8_t place[REDLOCK_NODES_MAX]; /* on each node, from 1; 0: not known */
+        uint8_t hurries;      /* how often it did not wait for its pause, since it saw a holder */
+        uint8_t place[REDLOCK_NODES_MAX]; /* on each node, from 1; 200: or behind; 0: not known */
     } fair;
 };
 
@@ -192,8 +192,11 @@ struct redlock_client_private {
     uint8_t tick_again;
     uint8_t jammed; /* 1: the send buffer had no room, until it is empty */
 
-    uint32_t held_us;   /* how long this client held its last lock; 0: not known. R19 */
-    uint32_t yield_key; /* the hash of the key that it has released last, to waiters. R19 */
+    /* How long this client held the lock that it released last, and 1 us; 0: not known;
+       UINT32_MAX: that long or longer. R19 */
+    uint32_t held_us;
+    /* The hash of the key that this client released last while others waited, or may have. R19 */
+    uint32_t yield_key;
 
     /* Moments. */
     uint64_t yield_us;  /* until then the waiters of the key `yield_key` come first. R19 */

@@ -361,10 +361,6 @@ static void check_mock(struct fault fault, const char *options)
     waitpid(mock_pid, NULL, 0);
 }
 
-static const char quick[] = "--read-only";
-
-/* ---- The checks, by their numbers ----------------------------------------------------------- */
-
 /* Waits, because a late release may be on its way. */
 static int becomes_empty(int i)
 {
@@ -377,6 +373,10 @@ static int becomes_empty(int i)
             sleep_ms(5);
     return 1;
 }
+
+static const char quick[] = "--read-only";
+
+/* ---- The checks, by their numbers ----------------------------------------------------------- */
 
 static void healthy(void)
 {

@@ -301,35 +301,39 @@ static void r19_the_name_stays(void)
     is_int((int)names, 5, "r19: all with the same name");
 }
 
-static void r19_looks_first_after_a_release(void)
+/* The client holds the lock and releases it; another client may wait. `wait_ms` is that of the release. */
+static void hold_and_release(int others, uint32_t wait_ms)
 {
     begin_fair(3);
     acquire(0);
     fake_pass(&client, 5 * MS);
-    stands(FIRST, 1, 0, 2);
-    release(1000);
+    if (others)
+        stands(FIRST, 1, 0, 2);
+    release(wait_ms);
+}
+
+/* The client acquires the lock again; its first commands arrive. */
+static void ask_again(void)
+{
     fake_logged = 0;
     redlock_acquire_start(&client, &lock, 20000);
     fake_pass(&client, 500);
+}
+
+static void r19_looks_first_after_a_release(void)
+{
+    hold_and_release(1, 1000);
+    ask_again();
     ok(fake_count(-1, 'S') == 0 && fake_count(-1, 'W') == 3,
        "r19: somebody waits: the client that had the lock stands behind them");
     taken_by(FIRST, 0, 2);
     fake_pass(&client, 20 * MS);
     is_int((int)fake_count(-1, 'S'), 0, "r19: so the waiter has it");
     is_int((int)in_queue(0), 2, "r19: both are in the queue");
-    begin_fair(3);
-    acquire(0);
-    fake_pass(&client, 5 * MS);
-    release(1000);
-    fake_logged = 0;
-    redlock_acquire_start(&client, &lock, 20000);
-    fake_pass(&client, 500);
+    hold_and_release(0, 1000);
+    ask_again();
     is_int((int)fake_count(-1, 'S'), 3, "r19: nobody waits: it asks at once");
-    begin_fair(3);
-    acquire(0);
-    fake_pass(&client, 5 * MS);
-    stands(FIRST, 1, 0, 2);
-    release(1000);
+    hold_and_release(1, 1000);
     redlock_lock_init(&lock, "l", 1, 10000);
     is_int(acquire(1000), REDLOCK_OK, "r19: for another key it asks at once");
     is_int((int)fake_count(-1, 'W'), 0, "r19: without a look");
@@ -337,13 +341,11 @@ static void r19_looks_first_after_a_release(void)
     release(1000);
     redlock_lock_init(&lock, "k", 1, 10000);
     fake_pass(&client, 20 * MS);
-    fake_logged = 0;
-    redlock_acquire_start(&client, &lock, 20000);
-    fake_pass(&client, 500);
+    ask_again();
     is_int((int)fake_count(-1, 'S'), 3, "r19: and so it does some round trips later");
 }
 
-/* A waiter that has been told to look has three round trips of its own for it, and 1 s at most. */
+/* When a release has told a waiter to look, the waiter has three of its round trips for that, and 1 s at most. */
 static void r19_a_lease_ends_when_it_was_told(void)
 {
     int i;
@@ -419,14 +421,8 @@ static void r19_a_node_without_notification_votes(void)
 
 static void r19_a_release_that_does_not_wait(void)
 {
-    begin_fair(3);
-    acquire(0);
-    fake_pass(&client, 5 * MS);
-    stands(FIRST, 1, 0, 2);
-    release(0);
-    fake_logged = 0;
-    redlock_acquire_start(&client, &lock, 20000);
-    fake_pass(&client, 500);
+    hold_and_release(1, 0);
+    ask_again();
     ok(fake_count(-1, 'S') == 0 && fake_count(-1, 'W') == 3,
        "r19: it does not know whether somebody waits: it stands behind them");
 }
