@@ -326,13 +326,26 @@ enum redlock_status redlock_release_start(struct redlock_client *client, struct 
         rl_fair_finished(client, lock, REDLOCK_CANCELLED);
     }
     rl_forget(client, lock); /* in whatever state it is. R11 */
-    lock->priv.attempt.missing = lock->priv.attempt.postponed = 0;
+    lock->priv.attempt.postponed = 0;
     rl_detach(client, lock);
     rl_begin(client, lock, REDLOCK_OP_RELEASE, wait_ms);
     if (lock->priv.attempt.asked != 0)
         return REDLOCK_PENDING;
     rl_detach(client, lock);
     return lock->status = REDLOCK_EXPIRED;
+}
+
+/* Members whose generation is known: only these can confirm an extension. R9 */
+static redlock_mask rl_known_members(const struct redlock_client *c,
+                                     const struct redlock_lock *lock)
+{
+    redlock_mask members = lock->members;
+    unsigned i;
+
+    for (i = 0; i < c->priv.count; i++)
+        if (lock->generation[i] == 0)
+            rl_clear(&members, rl_bit(i));
+    return members;
 }
 
 enum redlock_status redlock_adopt(struct redlock_client *client, struct redlock_lock *lock,
@@ -348,8 +361,12 @@ enum redlock_status redlock_adopt(struct redlock_client *client, struct redlock_
         return REDLOCK_ALREADY_HELD;
     if ((lock->members & ~client->priv.all) != 0 || !rl_is_quorum(client, lock->members))
         return rl_invalid(client, RL_ARG_MEMBERS);
+    if (remaining_ms > 0 && !rl_is_quorum(client, rl_known_members(client, lock)))
+        return rl_invalid(client, RL_ARG_GENERATION);
     if (remaining_ms > lock->ttl_ms)
         return rl_invalid(client, RL_ARG_REMAINING);
+    if (remaining_ms > 0)
+        lock->members = rl_known_members(client, lock);
     rl_move(client, lock, RL_NOWHERE);
     lock->holder_left_ms = 0;
     if (rl_wants_holder(lock)) /* no acquire may have cleared it */
@@ -357,10 +374,6 @@ enum redlock_status redlock_adopt(struct redlock_client *client, struct redlock_
     lock->granted = lock->refused = lock->failed = 0;
     memset(&lock->priv, 0, sizeof lock->priv);
     lock->priv.attempt.asked = client->priv.all;
-    /* what the other client sent to these nodes may run later than our commands. R8b */
-    lock->priv.attempt.suspect = client->priv.all & (redlock_mask)~lock->members;
-    rl_set(&client->priv.abandoned, lock->priv.attempt.suspect);
-    rl_set(&client->priv.unidentified, lock->priv.attempt.suspect);
     lock->priv.started_us = rl_now(client);
     lock->valid_until_us = lock->priv.started_us + remaining_ms * RL_MS_US;
     rl_enter(lock, RL_HELD, lock->valid_until_us);
@@ -617,7 +630,7 @@ static int rl_wait(struct redlock_client *c, uint64_t timeout_us)
    the end of connections that servers have closed, which only the read after the last reply sees. A
    call does not read if the client was served less than fresh_us ago: the poll is a part of the
    latency of an acquire. An extension and a release always read: a late grant makes a member, which
-   counts in the round, and a reply frees the place of a release that is repeated. R4, R8, R8b,
+   counts in the round, and a reply frees the place of a release that is repeated. R4, R8,
    R9 */
 static void rl_catch_up(struct redlock_client *c, uint64_t fresh_us)
 {

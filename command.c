@@ -14,8 +14,16 @@
 /* ---- Scripts -------------------------------------------------------------------------------- */
 
 /* They do the same in Lua 5.1 to 5.4: numbers are made of strings explicitly, and no integer is
-   made by / or ^, which give floats from 5.3 on. Each script begins with this. */
+   made by / or ^, which give floats from 5.3 on. Each script begins with this. So many bytes of a
+   value say whose it is; the next eight are its generation, which differs after a repair. A label
+   that is the token counts as a whole, and has no generation. R9 */
+#if !REDLOCK_MINIMAL
+static const char rl_head[] = "local c,K,A,N,m=redis.call,KEYS,ARGV,tonumber,32 ";
+static const char rl_label_head[] = "local c,K,A,N,m=redis.call,KEYS,ARGV,tonumber,-1 ";
+#else
 static const char rl_head[] = "local c,K,A,N=redis.call,KEYS,ARGV,tonumber ";
+#define rl_label_head rl_head /* nothing is repaired, so nothing has another generation */
+#endif
 
 /* Releases. Returns 1 when all keys had our token and were deleted; 0 when a key is missing,
    unless another is somebody else's: then the token of the holder, which tells contention from a
@@ -23,17 +31,21 @@ static const char rl_head[] = "local c,K,A,N=redis.call,KEYS,ARGV,tonumber ";
    Redis 7.0 `call` would hide it in a long text. With its sha1sum, for EVALSHA. */
 #if !REDLOCK_MINIMAL
 static const char rl_delete_script[] =
-    "c=redis.pcall local r=1 for i=#K,1,-1 do local v=c('get',K[i])v=v==A[1]and c('del',K[i])or v "
+    "c=redis.pcall local r,t=1,A[1]:sub(1,m)for i=#K,1,-1 do local v=c('get',K[i])"
+    "v=type(v)=='string'and v:sub(1,m)==t and c('del',K[i])or v "
     "r=v~=1 and(v or r==1 and 0)or r end return r";
-#define RL_DELETE_SHA1 "dc35f5dedfa3f6818e6d0c663adf95575c4381c1"
-/* Extends. Returns 1: all keys are ours and were extended; 2: some were missing and were created
-   again; 0: neither. A third argument forbids to create keys. Never shortens, because this command
-   may run late, after a longer extension (R8). PEXPIRE works when the server is out of memory, SET
-   does not. */
+#define RL_DELETE_SHA1 "77f83287eab7ea094ae89eb7c31dc0b08379c8bc"
+/* Extends. Returns the generation of the keys: all are ours, and were created by one command, so
+   that any that was gone in between shows; 0: some are not. Unless a third argument forbids it,
+   missing keys are created, with the generation of this token, which all keys get then. Never
+   shortens, because this command may run late, after a longer extension (R8). PEXPIRE works when
+   the server is out of memory, SET does not. */
 static const char rl_extend_script[] =
-    "local h=1 for i=1,#K do local v=c('get',K[i])if v~=A[1]then if v or A[3]then return 0 end h=2 "
-    "end end for i=1,#K do if c('pexpire',K[i],math.max(N(A[2]),c('pttl',K[i])))==0 then "
-    "c('set',K[i],A[1],'px',A[2])end end return h";
+    "local v for i=1,#K do local w=c('get',K[i])if w and w:sub(1,m)~=A[1]:sub(1,m)then return 0 "
+    "end "
+    "v=(i==1 or v==w)and w end if A[3]and not v then return 0 end for i=1,#K do "
+    "local e=math.max(N(A[2]),c('pttl',K[i]))if v then c('pexpire',K[i],e)else "
+    "c('set',K[i],A[1],'px',e)end end return m>0 and N((v or A[1]):sub(33,40),16)or 1";
 #else
 static const char rl_delete_script[] =
     "c=redis.pcall local v=c('get',K[1])return v==A[1]and c('del',K[1])or v or 0";
@@ -80,7 +92,8 @@ static const char rl_enter_script[] =
    key but that of the lock, so that users without permission for the queue can still release. R19 */
 static const char rl_leave_script[] =
     "c=redis.pcall local v,q,l,n,i=c('get',K[1]),K[1]..':wait',K[1]..':',A[1]:sub(1,8),0 "
-    "local d=v==A[1]and c('del',K[1])if d and d~=1 then return d end local f=c('zrange',q,0,9)"
+    "local d=type(v)=='string'and v:sub(1,m)==A[1]:sub(1,m)and c('del',K[1])"
+    "if d and d~=1 then return d end local f=c('zrange',q,0,9)"
     "if#f>0 then c('zrem',q,n)c('del',l..n)end for j=1,#f do local w=f[j]"
     "if w~=n and i<2 then local t=N(c('get',l..w))if not t then c('zrem',q,w)else i=i+1 "
     "if t>0 then c('set',l..w,0,'px',t)end end end end return d and(i>0 and 2 or 1)or v or 0";
@@ -142,7 +155,6 @@ enum rl_value {
     RL_USER,
     RL_PASSWORD,
     RL_DATABASE,
-    RL_FORMER,
     RL_WAITED,
     RL_LEASE,
     RL_ANSWER
@@ -156,10 +168,9 @@ enum rl_value {
 #define RL_PUT_USER "\10"
 #define RL_PUT_PASSWORD "\11"
 #define RL_PUT_DATABASE "\12"
-#define RL_PUT_FORMER "\13"
-#define RL_PUT_WAITED "\14"
-#define RL_PUT_LEASE "\15"
-#define RL_PUT_ANSWER "\16"
+#define RL_PUT_WAITED "\13"
+#define RL_PUT_LEASE "\14"
+#define RL_PUT_ANSWER "\15"
 static const char rl_words[] = /* clang-format off */
     "6" "3SET" RL_PUT_KEY RL_PUT_TOKEN "2NX" "2PX" RL_PUT_TTL "\0"
     "5" RL_PUT_EVAL "\0"
@@ -209,10 +220,6 @@ static const char rl_words[] = /* clang-format off */
 #endif
     "\0"
     "\0" /* READY */
-#if REDLOCK_NOTIFICATION && REDLOCK_RESTART_GUARD
-    "4" "6CLIENT" "4KILL" "2ID" RL_PUT_FORMER
-#endif
-    "\0"
 #if REDLOCK_TEXTS
     "2" "4PTTL" RL_PUT_KEY
 #endif
@@ -264,9 +271,15 @@ static void rl_put_queue(struct resp_writer *w, const struct redlock_lock *lock)
     resp_put_joined(w, lock->key, lock->key_size, name, sizeof name);
 }
 
-static void rl_put_token(struct resp_writer *w, const struct redlock_lock *lock)
+/* A repair has another generation. R9 */
+static void rl_put_token(struct resp_writer *w, const struct redlock_lock *lock, unsigned command)
 {
-    resp_put_hex(w, lock->token, lock->token_is_label ? 0 : sizeof lock->token, lock->label,
+    uint8_t token[sizeof lock->token];
+
+    memcpy(token, lock->token, sizeof token);
+    if (!REDLOCK_MINIMAL && command == RL_REPAIR)
+        memcpy(token + RL_TOKEN_OWNER, lock->priv.attempt.repair, sizeof token - RL_TOKEN_OWNER);
+    resp_put_hex(w, token, lock->token_is_label ? 0 : sizeof lock->token, lock->label,
                  lock->label_size);
 }
 
@@ -282,7 +295,7 @@ static void rl_put_keys(struct resp_writer *w, const struct redlock_lock *lock, 
     else
         for (i = 0; i < rl_extra_keys(lock); i++)
             resp_put_bytes(w, lock->extra_keys[i].bytes, lock->extra_keys[i].size);
-    rl_put_token(w, lock);
+    rl_put_token(w, lock, command);
 }
 
 static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsigned which,
@@ -298,11 +311,12 @@ static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsi
         resp_put_bytes(w, lock->key, lock->key_size);
         return;
     case RL_TOKEN:
-        rl_put_token(w, lock);
+        rl_put_token(w, lock, m->command);
         return;
     case RL_SCRIPT:
         script = rl_script_of(m->command);
-        resp_put_joined(w, rl_head, RL_HEAD_SIZE, script, strlen(script));
+        resp_put_joined(w, lock != NULL && lock->token_is_label ? rl_label_head : rl_head,
+                        RL_HEAD_SIZE, script, strlen(script));
         return;
     case RL_KEYS:
         resp_put_number(w, keys);
@@ -334,9 +348,6 @@ static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsi
         break;
     case RL_ANSWER:
         number = lock->priv.fair.answer_ms;
-        break;
-    case RL_FORMER:
-        number = node->priv.former;
         break;
     default: /* RL_DATABASE */
         number = node->database;
@@ -385,6 +396,11 @@ REDLOCK_PRIVATE void rl_keep_release(struct redlock_owed *owed, const struct red
 }
 
 /* ---- Reading -------------------------------------------------------------------------------- */
+
+REDLOCK_PRIVATE uint32_t rl_generation(const uint8_t *bytes)
+{
+    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+}
 
 REDLOCK_PRIVATE uint32_t rl_hash(const void *bytes, size_t known, uint32_t size)
 {
@@ -446,8 +462,8 @@ REDLOCK_PRIVATE enum rl_vote rl_vote_of(unsigned command, const struct resp_item
         return RL_YES;
     if (number == -rl_has_counter(command))
         return RL_NO;
-    if (!REDLOCK_MINIMAL && number == 2 && command == RL_REPAIR)
-        return RL_REPAIRED;
+    if (number > 0 && number <= UINT32_MAX && rl_is(command, RL_EXTENDS)) /* the generation */
+        return RL_YES;
     return RL_NONSENSE;
 }
 
@@ -655,7 +671,7 @@ const char *redlock_strerror(int status)
 static const char rl_argument_texts[] =
     "\0client\0io\0nodes or count\0nodes: see their error\0"
     "lock\0key\0extra_keys\0use_fencing\0label\0ttl_ms\0ttl_ms: above longest_ttl_ms\0"
-    "extensions\0members\0remaining_ms\0"
+    "extensions\0members\0generation\0remaining_ms\0"
     "quorum\0node_timeout_ms\0stall_ms\0retries\0retry_delay_ms\0retry_jitter_pct\0"
     "retry_growth_pct\0retry_delay_max_ms\0drift_ppm\0extend_max\0longest_ttl_ms\0fair";
 

@@ -123,6 +123,7 @@ enum rl_argument {
     RL_ARG_LONGEST_TTL,
     RL_ARG_EXTENSIONS,
     RL_ARG_MEMBERS,
+    RL_ARG_GENERATION,
     RL_ARG_REMAINING,
     RL_ARG_SETTING /* the first one; the others follow */
 };
@@ -160,7 +161,6 @@ enum rl_command {
     RL_TRACK,
     RL_INFO,
     RL_READY, /* no command: the handshake is complete */
-    RL_KILL,  /* behind a complete handshake: closes a former connection in the server. R8b */
 
     /* Sent with a command of a lock, see the flags. */
     RL_PTTL,
@@ -183,7 +183,7 @@ enum {
 /* Sets of commands, for rl_is, without those of features that are left out. */
 enum {
     RL_ACQUIRES = 1 << RL_SET | !REDLOCK_MINIMAL << RL_TAKE | REDLOCK_FENCING << RL_FENCE,
-    RL_CREATES = RL_ACQUIRES | !REDLOCK_MINIMAL << RL_REPAIR, /* harmful when they run late. R8b */
+    RL_CREATES = RL_ACQUIRES | !REDLOCK_MINIMAL << RL_REPAIR, /* each in its own generation. R9 */
     RL_EXTENDS = 1 << RL_EXTEND | !REDLOCK_MINIMAL << RL_REPAIR,
     RL_WRITES = RL_ACQUIRES | RL_EXTENDS | REDLOCK_FENCING << RL_CONFIRM,
     RL_NATIVE = REDLOCK_MINIMAL ? 0 : 1 << RL_DELIFEQ | 1 << RL_DELEX | 1 << RL_EVALSHA,
@@ -195,8 +195,8 @@ enum {
 enum rl_vote {
     RL_YES,
     RL_NO,
-    RL_REPAIRED,   /* a yes, but the key was just created again, or may have been. R9 */
-    RL_LATER,      /* a temporary error, or not entitled to vote yet */
+    RL_UNPROVED,   /* a yes in a generation that was not known when the round began. R9 */
+    RL_LATER,      /* a temporary error, or a yes of a node that has no vote now. R14 */
     RL_DENIED,     /* an error that will not go away by itself */
     RL_UNANSWERED, /* the connection broke, or a native release did not delete */
     RL_NONSENSE    /* not a reply to this command */
@@ -229,6 +229,7 @@ enum {
     RL_LEAVES_WAITERS = 2,   /* to LEAVE: deleted, and somebody waits */
     RL_UNKNOWN_PLACE = 1000, /* to ENTER: the node keeps no queue */
     RL_NAME = 4,             /* so many bytes of the token are the name of a waiter */
+    RL_TOKEN_OWNER = 16,     /* so many say whose the key is; the others are its generation. R9 */
     RL_NAME_SIZE = 1 + 2 * RL_NAME
 };
 
@@ -241,6 +242,9 @@ REDLOCK_PRIVATE int rl_is_denial(const struct resp_item *item);
 
 /* Whether the item is an error that begins with one of these texts, which an empty one follows. */
 REDLOCK_PRIVATE int rl_is_error(const struct resp_item *item, const char *prefixes);
+
+/* The generation that these four bytes of a token are. R9 */
+REDLOCK_PRIVATE uint32_t rl_generation(const uint8_t *bytes);
 
 /* A hash of a text of `size` bytes, of which the first `known` ones count; never 0. */
 REDLOCK_PRIVATE uint32_t rl_hash(const void *bytes, size_t known, uint32_t size);
@@ -284,14 +288,13 @@ REDLOCK_PRIVATE void rl_set_timeout(const struct redlock_client *c, struct redlo
 
 /* ---- Requests and sending (node.c) ---------------------------------------------------------- */
 
-/* What the reply to a request is for. */
-enum rl_role {
-    RL_NOBODY, /* the reply is dropped */
-    RL_VOTER,  /* the lock, as a vote in its present round */
-    RL_YOUNG,  /* the same, but the key may be younger than the round: a yes is as a repair. R9 */
-    RL_LATE,   /* the lock, whose round has succeeded: the node may still become a member */
-    RL_STALE,  /* the lock: the reply says whether the key is there, but makes no member. R9 */
-    RL_OWED    /* a release that the client repeats. R4 */
+/* What the reply to a request is for: that round of the lock, from 1 to RL_ROUNDS; or one of
+   these. */
+enum {
+    RL_NO_ROUND,     /* the command was sent after the decision */
+    RL_ROUNDS = 254, /* the last number of a round */
+    RL_OWED,         /* a release that the client repeats. R4 */
+    RL_NO_REPLY      /* nothing: the reply is dropped */
 };
 
 static inline int rl_is_up(const struct redlock_node *node)
@@ -317,19 +320,17 @@ REDLOCK_PRIVATE size_t rl_encode(struct redlock_client *c, const struct rl_messa
                                  unsigned flags);
 
 /* Encodes a command once and queues it on all of `nodes` that have room. Returns these. `from`: a
-   lock; in the role OWED a redlock_owed; NULL: the handshake. */
+   lock; for RL_OWED a redlock_owed; NULL: the handshake. */
 REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsigned nodes,
-                                     unsigned command, unsigned role);
+                                     unsigned command, unsigned round);
 
 /* Sends what the socket takes. */
 REDLOCK_PRIVATE void rl_transmit(struct redlock_client *c, struct redlock_node *node);
 
-/* The vote that `owner` waits for from each of `nodes` goes to `new_owner` in a new role; in the
-   role NOBODY any reply does, one for each node. In LATE and STALE the owner of a command that
-   creates the key stays. Returns the nodes where the command was an extension whose reply still
-   has an owner. */
-REDLOCK_PRIVATE redlock_mask rl_redirect(struct redlock_client *c, const void *owner,
-                                         unsigned nodes, void *new_owner, unsigned role);
+/* The replies that a lock or a redlock_owed waits for from node i, `most` at most, go to `owed`; they
+   are dropped if it is NULL. */
+REDLOCK_PRIVATE void rl_disown_replies(struct redlock_client *c, const void *owner, unsigned i,
+                                       unsigned most, struct redlock_owed *owed);
 
 /* What is known of a server's own command that releases. R11 */
 enum rl_native { RL_UNTRIED, RL_ON_TRIAL, RL_KNOWN };
@@ -337,8 +338,8 @@ enum rl_native { RL_UNTRIED, RL_ON_TRIAL, RL_KNOWN };
 /* ---- Connections (node.c) ------------------------------------------------------------------- */
 
 struct rl_reply {
-    void *owner; /* a lock; in the role OWED a redlock_owed; of an INVALIDATION only not NULL */
-    unsigned command, role, vote;
+    void *owner; /* a lock; for RL_OWED a redlock_owed; of an INVALIDATION only not NULL */
+    unsigned command, round, vote;
 };
 
 /* Receives per event: a chatty node must not hold the loop. But a whole reply is read. */
@@ -476,6 +477,11 @@ REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_no
 
 /* Tells the locks of broken connections, whose replies will not come. */
 REDLOCK_PRIVATE void rl_tell_broken(struct redlock_client *c);
+
+/* Sends a command of a lock, in its present round if that is not decided, to those of `nodes` that
+   have room. Returns these. */
+REDLOCK_PRIVATE redlock_mask rl_send_of_lock(struct redlock_client *c, struct redlock_lock *lock,
+                                             unsigned nodes, unsigned command);
 
 /* Sends the present command of a lock where it is still to be sent and can be. R2 */
 REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock *lock);

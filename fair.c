@@ -100,8 +100,7 @@ static redlock_mask rl_notifying_nodes(const struct redlock_client *c)
 /* The replies that are still due are not needed any more. */
 static void rl_drop_replies(struct redlock_client *c, struct redlock_lock *lock)
 {
-    rl_redirect(c, lock, lock->priv.unanswered, NULL, RL_NOBODY);
-    lock->priv.unanswered = 0;
+    rl_forget(c, lock);
 }
 
 /* Enters the queue, if the lock does not stand there, and asks for its place, and whether the lock
@@ -121,7 +120,7 @@ static void rl_look(struct redlock_client *c, struct redlock_lock *lock)
     lock->priv.fair.taken = lock->priv.fair.near = lock->priv.attempt.free = 0;
     c->priv.waiting = 1;
     lock->priv.unanswered =
-        rl_send(c, lock, rl_notifying_nodes(c), RL_ENTER | RL_WITH_CACHING, RL_VOTER);
+        rl_send_of_lock(c, lock, rl_notifying_nodes(c), RL_ENTER | RL_WITH_CACHING);
 }
 
 /* A node has replied the place, from 0; below 0: -1 - place, and the lock is free. */
@@ -331,7 +330,7 @@ REDLOCK_PRIVATE void rl_fair_finished(struct redlock_client *c, struct redlock_l
         rl_note_release(c, lock, 1);
     } else if (lock->operation == REDLOCK_OP_ACQUIRE && status != REDLOCK_OK &&
                lock->priv.fair.entered) {
-        (void)rl_send(c, lock, rl_notifying_nodes(c), RL_LEAVE, RL_NOBODY);
+        (void)rl_send(c, lock, rl_notifying_nodes(c), RL_LEAVE, RL_NO_REPLY);
         lock->priv.fair.entered = 0;
     }
 }

@@ -9,9 +9,6 @@
        disconnected, and so is one that owes a reply for stall_ms although all that has come was
        read. It is connected again after a growing, random pause, and counts as failed until its
        handshake is answered: a hung server accepts connections.
-   R8b The end of a doubt. A connection broke while a command that creates a key was unanswered. The
-       next connection to the same process closes that one in the server, by CLIENT KILL: so the
-       command has run or never will. Another run_id says the same.
    R12 Handshake first: HELLO 3 with user and password; AUTH, which counts where HELLO is refused,
        whatever the words: such a connection uses RESP2; then SELECT. Nothing else is queued before
        all of it is queued, only releases before all of it is answered, and nothing counts before
@@ -19,7 +16,8 @@
    R13 One server, one vote. Each server is asked for its run_id. A node is not used when another
        node, connected or not, has said the same.
    R14 Delayed restart. With longest_ttl_ms a server that may have lost keys is sent everything but
-       does not vote, until the longest lock that it may have lost has expired.
+       does not vote, and becomes no member, until the longest lock that it may have lost has
+       expired. A member that tells the generation that was known has not lost our key: it votes.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -31,7 +29,7 @@
 enum { RL_RUN_MAX = 15 };
 
 /* Which value comes next in the reply to HELLO. */
-enum rl_hello { RL_HELLO_NAME, RL_HELLO_ID, RL_HELLO_ROLE };
+enum rl_hello { RL_HELLO_NAME, RL_HELLO_ROLE };
 
 enum { RL_CONNECT_MS = 100 /* a quorum waits so long for the connections to the rest. R2 */ };
 
@@ -221,7 +219,7 @@ static int rl_is_shared(const struct redlock_request *last, const void *owner, u
    kept for commands whose reply is dropped. They can share it, so a rollback never waits for it
    for long. */
 static int rl_push(const struct redlock_client *c, struct redlock_node *node, void *owner,
-                   unsigned command, unsigned role)
+                   unsigned command, unsigned round)
 {
     unsigned count = node->priv.count;
     struct redlock_request *request = rl_request(node, count > 0 ? count - 1 : 0);
@@ -241,7 +239,7 @@ static int rl_push(const struct redlock_client *c, struct redlock_node *node, vo
     request->repeats++;
     request->owner = owner;
     request->command = (uint8_t)command;
-    request->role = (uint8_t)role;
+    request->round = (uint8_t)round;
     return 1;
 }
 
@@ -260,50 +258,26 @@ static void rl_pop(struct redlock_node *node)
         node->priv.first = 0;
 }
 
-/* In LATE and STALE a reply still says whether the key is there: so it goes to the lock that sent a
-   command that creates the key, and to the new owner of an extension; others are dropped. A late
-   reply to a repair makes no member, nor does one to an extension that was YOUNG. R8, R8b, R9 */
-static void rl_hand_over(struct redlock_request *request, void *new_owner, unsigned role)
+/* Locks are mostly decided in the order in which they asked. So the search goes on where the last one
+   ended, and mostly finds the request at once, however many there are. */
+REDLOCK_PRIVATE void rl_disown_replies(struct redlock_client *c, const void *owner, unsigned i,
+                                       unsigned most, struct redlock_owed *owed)
 {
-    unsigned command = request->command & RL_COMMAND;
-
-    if (role == RL_LATE || role == RL_STALE) {
-        if (rl_is(command, RL_CREATES))
-            new_owner = request->owner;
-        else if (command != RL_EXTEND)
-            new_owner = NULL;
-        if (command == RL_REPAIR || request->role == RL_YOUNG)
-            role = RL_STALE;
-    }
-    request->owner = new_owner;
-    request->role = (uint8_t)role;
-}
-
-/* Locks are mostly decided in the order in which they asked. So the search goes on where the last
-   one ended, and mostly finds the request at once, however many there are. */
-REDLOCK_PRIVATE redlock_mask rl_redirect(struct redlock_client *c, const void *owner,
-                                         unsigned nodes, void *new_owner, unsigned role)
-{
-    struct redlock_node *node = c->priv.nodes;
-    redlock_mask extended = 0;
+    struct redlock_node *node = c->priv.nodes + i;
     unsigned n;
 
-    nodes &= c->priv.all; /* the masks of a lock may be those of a former client */
-    for (; nodes != 0; nodes >>= 1, node++)
-        for (n = nodes & 1 ? node->priv.count : 0U; n > 0; n--) {
-            struct redlock_request *request;
+    for (n = node->priv.count; n > 0 && most > 0; n--) {
+        struct redlock_request *request;
 
-            if (node->priv.sought >= node->priv.count)
-                node->priv.sought = 0;
-            request = rl_request(node, node->priv.sought++);
-            if (request->owner == owner && (role == RL_NOBODY || request->role < RL_LATE)) {
-                rl_hand_over(request, new_owner, role);
-                if (request->owner != NULL && (request->command & RL_COMMAND) == RL_EXTEND)
-                    rl_set(&extended, node->priv.bit);
-                break;
-            }
-        }
-    return extended;
+        if (node->priv.sought >= node->priv.count)
+            node->priv.sought = 0;
+        request = rl_request(node, node->priv.sought++);
+        if (request->owner != owner)
+            continue;
+        request->owner = owed;
+        request->round = RL_OWED;
+        most--;
+    }
 }
 
 /* ---- Sending -------------------------------------------------------------------------------- */
@@ -429,15 +403,15 @@ REDLOCK_PRIVATE size_t rl_encode(struct redlock_client *c, const struct rl_messa
 }
 
 REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsigned nodes,
-                                     unsigned command, unsigned role)
+                                     unsigned command, unsigned round)
 {
     struct rl_message message = {NULL, NULL, NULL, command & RL_COMMAND};
-    void *owner = role == RL_NOBODY ? NULL : from;
+    void *owner = round == RL_NO_REPLY ? NULL : from;
     struct redlock_node *node = c->priv.nodes;
     unsigned bit, sent = 0;
     size_t size;
 
-    if (REDLOCK_OWED_MAX > 0 && role == RL_OWED)
+    if (REDLOCK_OWED_MAX > 0 && round == RL_OWED)
         message.owed = (const struct redlock_owed *)from;
     else
         message.lock = (const struct redlock_lock *)from;
@@ -454,7 +428,7 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
     for (bit = 1; bit <= nodes; bit <<= 1, node++) {
         if (!(nodes & bit))
             continue;
-        if (rl_push(c, node, owner, command, role)) {
+        if (rl_push(c, node, owner, command, round)) {
             rl_out_begin(c, node, bit);
             sent |= bit;
         } else if (from != NULL) {
@@ -499,7 +473,7 @@ static void rl_send_handshake(struct redlock_client *c, struct redlock_node *nod
     for (; node->priv.handshake < RL_READY; node->priv.handshake++) {
         if (!rl_handshake_has(node, node->priv.handshake))
             continue;
-        if (rl_send(c, NULL, node->priv.bit, node->priv.handshake, RL_NOBODY) == 0)
+        if (rl_send(c, NULL, node->priv.bit, node->priv.handshake, RL_NO_REPLY) == 0)
             return;
     }
 }
@@ -512,23 +486,6 @@ static void rl_finish_connect(struct redlock_client *c, struct redlock_node *nod
         rl_set_state(c, node, REDLOCK_NODE_HANDSHAKE);
     } else if (up < 0) {
         rl_node_broke(c, node, RL_CANNOT_CONNECT);
-    }
-}
-
-/* Whether an adopted lock named the node, which was not connected since. R8b */
-static int rl_is_unidentified(const struct redlock_client *c, const struct redlock_node *node)
-{
-    return (c->priv.unidentified & node->priv.bit) != 0;
-}
-
-/* For a new connection. After redlock_adopt its run_id is the first one: it proves no restart.
-   R8b */
-static void rl_forget_server(struct redlock_client *c, struct redlock_node *node)
-{
-    node->priv.run = node->priv.age_s = node->priv.id = 0;
-    if (rl_is_unidentified(c, node)) {
-        node->priv.last_run = 0;
-        rl_clear(&c->priv.unidentified, node->priv.bit);
     }
 }
 
@@ -553,7 +510,7 @@ REDLOCK_PRIVATE void rl_connect_if_due(struct redlock_client *c, struct redlock_
     node->priv.notifies = 0;
     node->priv.native = RL_DELIFEQ;
     node->priv.native_is = RL_UNTRIED;
-    rl_forget_server(c, node);
+    node->priv.run = node->priv.age_s = 0;
     if (c->priv.io->dial(c->priv.io->context, node) != 0) {
         rl_set_error(node, RL_CANNOT_CONNECT);
         rl_set_state(c, node, REDLOCK_NODE_DOWN);
@@ -592,9 +549,6 @@ static enum rl_error rl_hello_replied(struct redlock_node *node, const struct re
     unsigned value = node->priv.hello_next;
 
     node->priv.hello_next = RL_HELLO_NAME;
-    if (value == RL_HELLO_ID && item->kind == RESP_INTEGER && item->depth == 1 &&
-        item->integer > 0 && item->integer <= UINT32_MAX)
-        node->priv.id = (uint32_t)item->integer;
     if (item->kind != RESP_STRING || item->depth != 1)
         return RL_NO_ERROR;
     if (value == RL_HELLO_ROLE && strcmp(item->text, "master") != 0)
@@ -603,18 +557,7 @@ static enum rl_error rl_hello_replied(struct redlock_node *node, const struct re
         return RL_IS_A_SENTINEL;
     if (strcmp(item->text, "role") == 0)
         node->priv.hello_next = RL_HELLO_ROLE;
-    else if (strcmp(item->text, "id") == 0)
-        node->priv.hello_next = RL_HELLO_ID;
     return RL_NO_ERROR;
-}
-
-/* No command that this client sent on a former connection will run any more. An adopted lock may
-   have commands of another client: that doubt stays. R8b */
-static void rl_end_doubt(struct redlock_client *c, struct redlock_node *node)
-{
-    node->priv.former = 0;
-    if (!rl_is_unidentified(c, node))
-        rl_clear(&c->priv.abandoned, node->priv.bit);
 }
 
 /* Part of the reply to INFO: the run_id, the age. Returns what only another configuration fixes. */
@@ -636,10 +579,6 @@ static enum rl_error rl_info_replied(struct redlock_client *c, struct redlock_no
             node->priv.run = node->priv.last_run = 0; /* it is not the server before any more */
             return RL_IS_THE_SAME_SERVER;
         }
-    if (node->priv.last_run == 0)
-        node->priv.former = 0; /* it may be another process. R8b */
-    else if (node->priv.last_run != node->priv.run)
-        rl_end_doubt(c, node);
     node->priv.last_run = node->priv.run;
     return RL_NO_ERROR;
 }
@@ -718,8 +657,6 @@ static int rl_handshake_replied(struct redlock_client *c, struct redlock_node *n
     int is_hello = REDLOCK_NOTIFICATION && command <= RL_HELLO_AUTH;
     enum rl_error error;
 
-    if (command == RL_KILL)
-        node->priv.former = 0; /* it is not sent again, whatever the reply is */
     if (item->kind == RESP_ERROR) {
         rl_handshake_refused(c, node, command);
     } else if (is_hello || (REDLOCK_RESTART_GUARD && command == RL_INFO)) {
@@ -731,10 +668,6 @@ static int rl_handshake_replied(struct redlock_client *c, struct redlock_node *n
             node->error[0] = '\0';
             rl_node_broke(c, node, error);
         }
-    } else if (command == RL_KILL) { /* how many it has closed: 0 if there is none any more */
-        if (item->kind != RESP_INTEGER)
-            return 0;
-        rl_end_doubt(c, node);
     } else {
         if (item->kind != RESP_STATUS)
             return 0;
@@ -774,8 +707,11 @@ static enum rl_vote rl_main_replied(struct redlock_client *c, struct redlock_nod
     }
     if (item->kind == RESP_ERROR && !(REDLOCK_FAIR && command == RL_ENTER)) /* a hint */
         rl_set_server_error(node, RL_REPLIED, item);
-    else if (rl_is(command, RL_WRITES) && rl_may_vote(c, node))
-        node->error[0] = '\0'; /* a release does not prove that an earlier error is gone */
+    else if (rl_is(command, RL_WRITES)) { /* a release does not prove that an error is gone */
+        node->error[0] = '\0';
+        if (!rl_may_vote(c, node))
+            rl_set_error(node, RL_QUARANTINED);
+    }
     return vote;
 }
 
@@ -812,7 +748,7 @@ static enum rl_vote rl_item_came(struct redlock_client *c, struct redlock_node *
 
     reply->owner = NULL;
     reply->command = command & RL_COMMAND;
-    reply->role = request->role;
+    reply->round = request->round;
     if (REDLOCK_NOTIFICATION && item->pushed) {
         if (REDLOCK_NOTIFICATION && item->kind == RESP_STRING && item->depth == 2) {
             reply->command = RL_INVALIDATION;
@@ -844,7 +780,7 @@ static enum rl_vote rl_item_came(struct redlock_client *c, struct redlock_node *
         if (vote == RL_NONSENSE)
             return vote;
         reply->owner = request->owner;
-        if (REDLOCK_OWED_MAX > 0 && request->role == RL_OWED)
+        if (REDLOCK_OWED_MAX > 0 && request->round == RL_OWED)
             request->owner = NULL; /* what PTTL replies does not matter */
     }
     if (vote != RL_NONSENSE && last)
@@ -852,20 +788,8 @@ static enum rl_vote rl_item_came(struct redlock_client *c, struct redlock_node *
     return vote;
 }
 
-/* A connection has broken under a command that creates a key. Notes the process and the connection
-   that have the command. A second such connection cannot be noted beside the first: then no
-   connection is closed, and the doubt stays. R8b */
-static void rl_note_abandoned(struct redlock_client *c, struct redlock_node *node)
-{
-    if (node->priv.former != node->priv.id)
-        node->priv.former = (c->priv.abandoned & node->priv.bit) ? 0 : node->priv.id;
-    rl_set(&c->priv.abandoned, node->priv.bit);
-    node->priv.last_run = node->priv.run;
-}
-
 /* The next reply that a broken connection owes: it is RL_UNANSWERED. */
-static int rl_next_unanswered(struct redlock_client *c, struct redlock_node *node,
-                              struct rl_reply *reply)
+static int rl_next_unanswered(struct redlock_node *node, struct rl_reply *reply)
 {
     while (node->priv.count > 0) {
         struct redlock_request *request = rl_request(node, 0);
@@ -875,14 +799,12 @@ static int rl_next_unanswered(struct redlock_client *c, struct redlock_node *nod
         if (node->priv.part > rl_main_part(command))
             reply->owner = NULL; /* it is answered */
         reply->command = command & RL_COMMAND;
-        reply->role = request->role;
+        reply->round = request->round;
         reply->vote = RL_UNANSWERED;
         request->repeats = 1;
         rl_pop(node);
         if (reply->owner == NULL)
             continue;
-        if (rl_is(reply->command, RL_CREATES))
-            rl_note_abandoned(c, node);
         return 1;
     }
     return 0;
@@ -930,7 +852,7 @@ REDLOCK_PRIVATE int rl_node_reply(struct redlock_client *c, struct redlock_node 
         else if (reply->owner != NULL)
             return 1;
     }
-    return rl_next_unanswered(c, node, reply);
+    return rl_next_unanswered(node, reply);
 }
 
 /* ---- Time ----------------------------------------------------------------------------------- */
@@ -980,17 +902,6 @@ static void rl_make_ready(struct redlock_client *c, struct redlock_node *node)
     rl_votes_from_now(c, node);
 }
 
-/* All replies to the handshake have come. The node is ready, unless the server must close a former
-   connection before: then the node waits for that reply. A tick that finds no room in the send
-   buffer leaves the command to the next tick. R8b */
-static void rl_end_handshake(struct redlock_client *c, struct redlock_node *node)
-{
-    if (REDLOCK_NOTIFICATION && node->priv.run != 0 && node->priv.former != 0)
-        (void)rl_send(c, NULL, node->priv.bit, RL_KILL, RL_NOBODY);
-    else
-        rl_make_ready(c, node);
-}
-
 /* The smoothed round trip, its variation, and how long a reply may take, as RFC 6298 computes them
    for TCP. One request at a time is timed, from when it was queued. The weights are 1/8 and 1/4;
    the variation counts four times, and as half of node_timeout_ms at least. R15 */
@@ -1028,5 +939,5 @@ REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node 
     node->priv.replied = node->priv.sampled = 0;
     if (node->state == REDLOCK_NODE_HANDSHAKE && node->priv.handshake == RL_READY &&
         node->priv.count == 0)
-        rl_end_handshake(c, node);
+        rl_make_ready(c, node);
 }

@@ -26,18 +26,16 @@
        reports a change, one waiter of each client retries within a round trip, at random. A waiter
        with spurious notifications backs off two times of three, to avoid a thundering herd. A
        notification is no vote.
-   R8  Only members confirm: nodes whose grant came while the lock was valid, or that confirmed an
-       earlier extension that succeeded. A failed extension leaves the validity as it was, and none
-       shortens it. So a success proves that nobody else held the lock up to the start of the
-       round: without any clock if a quorum of its voters had granted before the decision. A later
-       grant rests on the validity (R3).
-   R8b Late commands. A command on a connection that was closed may still run at any time: the
-       kernel repeats the data of closed sockets. Only commands that create the key do harm then.
-       So at most one of them is unanswered per node and token, and none is sent where the key may
-       be. Our token on the node proves that it has run; another run_id proves that it never will.
-   R9  Repair. Where an extension finds the key missing, the key is created again. The node becomes
-       a member when it has confirmed a round that succeeds and that began after the repair, or a
-       late SET, was answered: before that command ran another client may have had the key there.
+   R8  Only members confirm: nodes that granted the lock while it was valid, or that confirmed an
+       extension that succeeded, in a generation that was known before it began (R9). A failed
+       extension leaves the validity as it was, and none shortens it. So a success proves, without
+       any clock, that nobody else held the lock up to the start of the round; only a grant that came
+       after the decision rests on the validity (R3).
+   R9  Repair by generations. Each command that creates the key writes a number into its value that no
+       other such command of this token to this node has: the last bytes of the token, which an
+       extension replies. A yes is a vote only if it tells the generation that was known before the
+       round began; another one means that the key was gone meanwhile, so the node is no member.
+       Where none is known the key is created again, at once, while the lock is valid.
    R10 Bounded extension. Auto-extension runs a third of the ttl after the last success, at once if
        less than two thirds are left, and after a failure again until the validity ends.
    R11 Release in every state of the lock, on all nodes that may have the key. A server's own
@@ -89,11 +87,21 @@ static unsigned rl_agreed(const struct redlock_lock *lock)
     return rl_use_fencing(lock) ? lock->priv.round.agreed : lock->granted;
 }
 
-/* Nodes where a command that creates the key may still run, on a connection that was given up.
-   Without a run_id each process may be the one that has such a command. R8b */
-static unsigned rl_suspects(const struct redlock_client *c, const struct redlock_lock *lock)
+/* The generation in which the lock is acquired: that of its token. R9 */
+static uint32_t rl_own_generation(const struct redlock_lock *lock)
 {
-    return lock->priv.attempt.suspect & (REDLOCK_RESTART_GUARD ? c->priv.abandoned : ~0U);
+    return REDLOCK_MINIMAL || lock->token_is_label ? 1
+                                                   : rl_generation(lock->token + RL_TOKEN_OWNER);
+}
+
+/* Whether a yes of the node is a vote. A node that may have lost keys has none in an acquire, and in
+   an extension only as a member: a member that tells the known generation has not lost our key.
+   R14 */
+static int rl_has_vote(const struct redlock_client *c, const struct redlock_lock *lock,
+                       const struct redlock_node *node, unsigned command)
+{
+    return rl_may_vote(c, node) ||
+           (rl_is(command, RL_EXTENDS) && (lock->members & node->priv.bit) != 0);
 }
 
 /* ---- Lists ---------------------------------------------------------------------------------- */
@@ -138,8 +146,18 @@ REDLOCK_PRIVATE void rl_schedule(struct redlock_client *c, struct redlock_lock *
 static void rl_note_holder(struct redlock_lock *lock, unsigned i, const struct resp_item *item)
 {
     size_t size = item->text_used < lock->holder_size ? item->text_used : lock->holder_size - 1U;
-    uint16_t token = (uint16_t)(rl_hash(item->text, item->text_used, item->size) | 1);
+    enum {
+        BEGIN = 2 * RL_TOKEN_OWNER,
+        END = BEGIN + 8
+    }; /* of the generation: nodes may have others */
+    uint32_t hash =
+        rl_hash(item->text, item->text_used < BEGIN ? item->text_used : BEGIN, item->size);
+    uint16_t token;
     unsigned j, same = 0;
+
+    if (item->text_used > END)
+        hash ^= rl_hash(item->text + END, item->text_used - END, item->size);
+    token = (uint16_t)(hash | 1);
 
     for (j = 0; j < REDLOCK_NODES_MAX; j++) {
         if (j == i)
@@ -239,37 +257,70 @@ static void rl_notify_own(struct redlock_client *c, const struct redlock_lock *l
 
 /* ---- Replies -------------------------------------------------------------------------------- */
 
-/* Whether the key is to be created again on a node: only if an extension did not find our token
-   there (R9), and so all that was sent before it on its connection is answered, and nothing that
-   creates the key is unanswered on a former one (R8b). If another token is there, the script
-   leaves it alone. A lock without a quorum of members is lost, and not repaired. */
-static int rl_repairs(const struct redlock_client *c, const struct redlock_lock *lock, unsigned bit)
+/* Whether the key is to be created again on a node: where no generation is known. If the key is
+   there, in our token or another one, the script leaves it as it is. A lock without a quorum of
+   members is lost, and not repaired. A label that is the token has no room for a generation. R9 */
+static int rl_repairs(const struct redlock_client *c, const struct redlock_lock *lock,
+                      const struct redlock_node *node)
 {
-    return !REDLOCK_MINIMAL && !rl_past(c, lock->valid_until_us) &&
-           rl_is_quorum(c, lock->members) &&
-           (lock->priv.attempt.missing & ~rl_suspects(c, lock) & bit) != 0;
+    return !REDLOCK_MINIMAL && !lock->token_is_label && lock->generation[node->priv.index] == 0 &&
+           rl_is_quorum(c, lock->members) && !rl_past(c, lock->valid_until_us);
 }
 
-/* What the reply says about the key on that node. Where an extension did not find the key, it is
-   repaired: in the next round if a later extension is under way to the node, and not if a command
-   that creates the key is. R8, R8b, R9 */
-static void rl_learn_of_key(const struct redlock_client *c, struct redlock_lock *lock, unsigned bit,
-                            const struct rl_reply *reply)
+/* An extension did not find our key: the node is no member, and the key is created again at once.
+   A repair that found the key of another client is not. R9 */
+static void rl_learn_loss(const struct redlock_client *c, struct redlock_lock *lock,
+                          const struct redlock_node *node, unsigned command)
 {
-    rl_clear(&lock->priv.attempt.missing, bit);
-    rl_clear(&lock->priv.attempt.postponed, bit);
-    if (reply->vote == RL_NO && rl_is(reply->command, RL_EXTENDS)) {
-        rl_clear(&lock->members, bit); /* its key is gone: this vote may explain a loss */
-        rl_set(&lock->refused, bit);
-        if (reply->command == RL_EXTEND && !(lock->priv.attempt.creating & bit)) {
-            rl_set(&lock->priv.attempt.missing, bit);
-            if (!(lock->priv.unanswered & bit) && rl_repairs(c, lock, bit))
-                rl_set(&lock->priv.unsent, bit);
-        }
-    } else if ((reply->vote == RL_YES || reply->vote == RL_REPAIRED) &&
-               !rl_is(reply->command, RL_CREATES)) {
-        rl_clear(&lock->priv.attempt.suspect, bit); /* our token is there: it has run */
+    lock->generation[node->priv.index] = 0;
+    rl_clear(&lock->members, node->priv.bit);
+    rl_set(&lock->refused, node->priv.bit); /* this may explain a loss of the lock */
+    if (command == RL_EXTEND && rl_repairs(c, lock, node))
+        rl_set(&lock->priv.unsent, node->priv.bit);
+}
+
+/* The node has our key, in this generation. R8, R9 */
+static void rl_learn_generation(const struct redlock_client *c, struct redlock_lock *lock,
+                                const struct redlock_node *node, struct rl_reply *reply,
+                                uint32_t generation)
+{
+    uint32_t *known = &lock->generation[node->priv.index];
+    unsigned bit = node->priv.bit;
+
+    /* Another generation, or the first one: the key may have been gone until now. */
+    if (*known != generation) {
+        *known = generation;
+        rl_set(&lock->priv.round.fresh, bit);
+        rl_clear(&lock->priv.attempt.proved, bit);
+        if (lock->members & bit)
+            rl_set(&lock->refused, bit);
+        rl_clear(&lock->members, bit);
     }
+    if (!rl_is(reply->command, RL_EXTENDS))
+        return;
+    /* This round began when the generation was not known: the yes proves nothing of the time
+       before. */
+    if (lock->priv.round.fresh & bit)
+        reply->vote = RL_UNPROVED;
+    /* The key was there from before a round that succeeded until after it. */
+    else if ((lock->priv.attempt.proved & bit) && rl_may_vote(c, node))
+        rl_set(&lock->members, bit);
+}
+
+/* What the reply says about the key on that node. R8, R9 */
+static void rl_learn_of_key(const struct redlock_client *c, struct redlock_lock *lock,
+                            const struct redlock_node *node, struct rl_reply *reply)
+{
+    rl_clear(&lock->priv.attempt.postponed, node->priv.bit);
+    if (reply->vote == RL_YES && rl_is(reply->command, RL_EXTENDS))
+        rl_learn_generation(c, lock, node, reply, (uint32_t)node->priv.reader.item.integer);
+    else if (reply->vote == RL_YES && rl_is(reply->command, RL_ACQUIRES))
+        rl_learn_generation(c, lock, node, reply, rl_own_generation(lock));
+    else if (reply->vote == RL_NO && rl_is(reply->command, RL_EXTENDS))
+        rl_learn_loss(c, lock, node, reply->command);
+    if (reply->vote == RL_YES && rl_is(reply->command, RL_WRITES) &&
+        !rl_has_vote(c, lock, node, reply->command))
+        reply->vote = RL_LATER;
 }
 
 /* The node counts this grant as the `count`th: it agrees if no node has a larger counter. */
@@ -307,29 +358,24 @@ static void rl_count_vote(struct redlock_lock *lock, const struct redlock_node *
     } else if (vote == RL_NO) {
         rl_set(&lock->refused, bit);
         rl_clear(&lock->granted, bit);
-    } else {
+    } else if (vote != RL_UNPROVED || rl_is_held(lock)) {
         rl_clear(&lock->refused, bit);
+        rl_set(&lock->granted, bit);
         if (state == RL_ASKING || state == RL_AGREEING)
             rl_count_agreement(lock, bit, (uint64_t)item->integer);
-        /* a repair proves nothing of the past: while votes are counted it is none. R9 */
-        if (vote != RL_REPAIRED || rl_is_held(lock))
-            rl_set(&lock->granted, bit);
     }
 }
 
-/* A reply after the decision: while the lock is valid slower nodes may still become members. While
-   a fencing token is agreed on, the lock has no validity yet: they are members if it is held. R8,
-   R9 */
+/* A grant after the decision: while the lock is valid slower nodes still become members. While a
+   fencing token is agreed on, they are members if the lock is held. A node that was asked after the
+   decision is not: the next extension makes it one. R8 */
 static void rl_count_late(const struct redlock_client *c, struct redlock_lock *lock, unsigned bit,
                           const struct rl_reply *reply)
 {
-    if (reply->role == RL_STALE) {
-        if (lock->priv.state == RL_EXTENDING && rl_is(reply->command, RL_CREATES))
-            rl_clear(&lock->priv.unsent, bit); /* its key is younger than this round. R9 */
-    } else if (reply->vote == RL_YES &&
-               (lock->priv.state == RL_AGREEING || rl_now(c) < lock->valid_until_us)) {
+    if (reply->vote == RL_YES && rl_is(reply->command, RL_ACQUIRES) &&
+        reply->round != RL_NO_ROUND &&
+        (lock->priv.state == RL_AGREEING || rl_now(c) < lock->valid_until_us))
         rl_set(&lock->members, bit);
-    }
 }
 
 /* A node has replied to a repeated release. R4 */
@@ -364,6 +410,7 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
     const struct resp_item *item = &node->priv.reader.item;
     struct redlock_lock *lock = (struct redlock_lock *)reply->owner; /* unless it is OWED */
     unsigned bit = node->priv.bit;
+    int now; /* whether it is a vote in the present round */
 
     if (REDLOCK_NOTIFICATION && reply->command == RL_INVALIDATION) {
         rl_notify(c, bit, item->text, item->size, item->text_used);
@@ -374,40 +421,27 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
             rl_note_pttl(lock, node->priv.index, item->integer);
         return;
     }
-    if (REDLOCK_OWED_MAX > 0 && reply->role == RL_OWED) {
+    if (REDLOCK_OWED_MAX > 0 && reply->round == RL_OWED) {
         rl_owed_replied((struct redlock_owed *)reply->owner, bit, reply);
         return;
     }
+    lock->priv.attempt.replies_due[node->priv.index]--;
     if (REDLOCK_FAIR && rl_is(reply->command, RL_QUEUES) && rl_fair_replied(c, node, lock, reply)) {
         rl_schedule(c, lock);
         return;
     }
-    if (reply->role == RL_YOUNG) { /* R9 */
-        reply->role = RL_VOTER;
-        if (reply->vote == RL_YES)
-            reply->vote = RL_REPAIRED;
-    }
-    if (reply->role == RL_VOTER) {
+    now = reply->round == lock->priv.attempt.round && !rl_is_held(lock);
+    if (reply->round == lock->priv.attempt.round)
         rl_clear(&lock->priv.unanswered, bit);
-        if (rl_is(reply->command, RL_EXTENDS) && lock->priv.state != RL_EXTENDING)
-            reply->role = RL_LATE; /* its round has succeeded */
-    }
-    if (rl_is(reply->command, RL_CREATES)) {
-        rl_clear(&lock->priv.attempt.creating, bit);
-        if (reply->vote == RL_UNANSWERED)
-            rl_set(&lock->priv.attempt.suspect, bit);
-    } else if (reply->role != RL_VOTER) {
-        rl_clear(&lock->priv.attempt.behind, bit);
-    }
     if (reply->vote == RL_UNANSWERED) {
-        if (reply->role != RL_VOTER)
+        if (!now)
             return; /* decided without it */
         rl_miss_vote(node, lock);
     } else {
-        rl_learn_of_key(c, lock, bit, reply);
-        if (reply->role == RL_VOTER || rl_is_held(lock))
+        rl_learn_of_key(c, lock, node, reply);
+        if (now || rl_is_held(lock))
             rl_count_vote(lock, node, reply);
-        if (reply->role != RL_VOTER)
+        if (!now)
             rl_count_late(c, lock, bit, reply);
     }
     rl_schedule(c, lock);
@@ -466,34 +500,33 @@ REDLOCK_PRIVATE void rl_tell_broken(struct redlock_client *c)
 
 /* ---- The end of a round, and the next ------------------------------------------------------- */
 
-/* The replies that are still due are no votes any more: they are LATE if the round has succeeded,
-   else STALE. A node owes the reply to one earlier extension at most: the reply to a later one
-   says nothing more of the key. */
-static void rl_end_round(struct redlock_client *c, struct redlock_lock *lock, enum rl_role role)
+REDLOCK_PRIVATE void rl_forget(struct redlock_client *c, struct redlock_lock *lock)
 {
-    unsigned behind = lock->priv.unanswered & lock->priv.attempt.behind;
+    unsigned i,
+        more = (unsigned)rl_wants_holder(lock); /* who has replied may owe the reply to PTTL */
 
-    rl_redirect(c, lock, behind, NULL, role);
-    rl_set(&lock->priv.attempt.behind,
-           rl_redirect(c, lock, lock->priv.unanswered & ~behind, lock, role));
+    for (i = 0; i < c->priv.count; i++)
+        if (lock->priv.attempt.replies_due[i] + more > 0)
+            rl_disown_replies(c, lock, i, lock->priv.attempt.replies_due[i] + more, NULL);
+    memset(lock->priv.attempt.replies_due, 0, sizeof lock->priv.attempt.replies_due);
     lock->priv.unanswered = 0;
 }
 
-REDLOCK_PRIVATE void rl_forget(struct redlock_client *c, struct redlock_lock *lock)
+/* Replies that are still due are no votes from now on. When the numbers begin anew they are dropped:
+   else one to a former round might count. */
+static void rl_next_round(struct redlock_client *c, struct redlock_lock *lock)
 {
-    if (rl_wants_holder(lock)) /* nodes that have voted may owe the reply to PTTL */
-        lock->priv.unanswered = c->priv.all;
-    rl_redirect(c, lock, lock->priv.unanswered, NULL, RL_NOBODY);
-    rl_redirect(c, lock, lock->priv.attempt.creating, NULL, RL_NOBODY);
-    rl_redirect(c, lock, lock->priv.attempt.behind, NULL, RL_NOBODY);
-    lock->priv.unanswered = lock->priv.attempt.creating = lock->priv.attempt.behind = 0;
+    lock->priv.unanswered = 0;
+    if (++lock->priv.attempt.round > RL_ROUNDS) {
+        rl_forget(c, lock);
+        lock->priv.attempt.round = 1;
+    }
 }
 
 /* Begins a round: a new command to all nodes, a new count of votes. */
 static void rl_begin_round(struct redlock_client *c, struct redlock_lock *lock)
 {
-    rl_end_round(c, lock, RL_LATE); /* a round that has succeeded ends only here */
-    lock->priv.attempt.suspect = (redlock_mask)rl_suspects(c, lock);
+    rl_next_round(c, lock);
     lock->priv.started_us = c->priv.now_us;
     lock->priv.unsent = c->priv.all;
     memset(&lock->priv.round, 0, sizeof lock->priv.round);
@@ -520,11 +553,23 @@ static unsigned rl_releasing_command(const struct redlock_client *c,
     return rl_leaves_queue(c, lock) ? RL_LEAVE : RL_DELETE;
 }
 
+/* Whether the native release of the node serves the lock: it has one key, in the generation of its
+   token. The hash is that of the script for random tokens. R9, R11 */
+static int rl_has_native(const struct redlock_lock *lock, const struct redlock_node *node)
+{
+    uint32_t known = lock->generation[node->priv.index];
+
+    return rl_extra_keys(lock) == 0 && (known == 0 || known == rl_own_generation(lock)) &&
+           !(lock->token_is_label && node->priv.native == RL_EVALSHA);
+}
+
 /* The command that a lock sends to a node now. The native release serves one key only. It is not
    used for a rollback, whose script also replies the holder, nor a second time. R11 */
-static unsigned rl_command_for(const struct redlock_client *c, const struct redlock_node *node,
-                               const struct redlock_lock *lock, unsigned bit)
+static unsigned rl_command_for(const struct redlock_client *c, const struct redlock_lock *lock,
+                               const struct redlock_node *node)
 {
+    unsigned bit = node->priv.bit;
+
     switch (lock->priv.state) {
     case RL_ASKING:
         return rl_acquiring_command(lock);
@@ -536,12 +581,12 @@ static unsigned rl_command_for(const struct redlock_client *c, const struct redl
             return rl_acquiring_command(lock);
         /* fall through */
     case RL_EXTENDING:
-        return rl_repairs(c, lock, bit) ? RL_REPAIR : RL_EXTEND;
+        return rl_repairs(c, lock, node) ? RL_REPAIR : RL_EXTEND;
     case RL_ROLLING_BACK:
         return rl_releasing_command(c, lock) | (rl_notifies(node) ? RL_WITH_CACHING : 0U) |
                (rl_wants_holder(lock) ? RL_WITH_PTTL : 0U);
     default:
-        return !REDLOCK_MINIMAL && node->priv.native_is == RL_KNOWN && rl_extra_keys(lock) == 0 &&
+        return !REDLOCK_MINIMAL && node->priv.native_is == RL_KNOWN && rl_has_native(lock, node) &&
                        !(lock->priv.round.broken & bit) && !rl_leaves_queue(c, lock)
                    ? node->priv.native
                    : rl_releasing_command(c, lock);
@@ -555,46 +600,53 @@ static void rl_try_native(struct redlock_client *c, struct redlock_lock *lock, u
         struct redlock_node *node = rl_first_node(c, nodes);
 
         if (node->priv.native_is == RL_UNTRIED && node->priv.native <= RL_EVALSHA &&
-            rl_extra_keys(lock) == 0 &&
-            rl_send(c, lock, rl_first_bit(nodes), node->priv.native, RL_NOBODY) != 0)
+            rl_has_native(lock, node) &&
+            rl_send(c, lock, rl_first_bit(nodes), node->priv.native, RL_NO_REPLY) != 0)
             node->priv.native_is = RL_ON_TRIAL;
     }
 }
 
-/* What a node is sent, and what for. */
-struct rl_order {
-    unsigned command; /* with its flags */
-    unsigned role;    /* enum rl_role: of the reply */
-    int mute; /* 1: the reply does not count, because the node may have lost the lock. R14 */
-};
-
-static int rl_is_same_order(struct rl_order a, struct rl_order b)
+/* A generation that no other command has, and that is not 0. Returns 0 without entropy. R9 */
+static int rl_draw_generation(struct redlock_client *c, uint8_t generation[4])
 {
-    return a.command == b.command && a.role == b.role && a.mute == b.mute;
+    if (rl_random(c, generation, 4) != 0)
+        return 0;
+    generation[3] |= 1;
+    return 1;
 }
 
-/* Sends an order to ready nodes. Nodes that may not vote are sent it too, but their replies are
-   not waited for, nor are those of nodes that are asked after the decision. R2, R14 */
-static void rl_send_order(struct redlock_client *c, struct redlock_lock *lock, unsigned nodes,
-                          struct rl_order order)
+REDLOCK_PRIVATE redlock_mask rl_send_of_lock(struct redlock_client *c, struct redlock_lock *lock,
+                                             unsigned nodes, unsigned command)
 {
-    unsigned command = order.command & RL_COMMAND;
-    redlock_mask sent = rl_send(c, lock, nodes, order.command, order.role);
+    unsigned round = rl_is_held(lock) ? RL_NO_ROUND : lock->priv.attempt.round;
+    redlock_mask sent = rl_send(c, lock, nodes, command, round), left;
+    uint8_t *due = lock->priv.attempt.replies_due;
 
+    for (left = sent; left != 0; left >>= 1, due++)
+        *due = (uint8_t)(*due + (left & 1));
+    return sent;
+}
+
+/* Sends a command to ready nodes. Their replies are waited for if votes are counted, and not after
+   the decision. R2 */
+static void rl_send_command(struct redlock_client *c, struct redlock_lock *lock, unsigned nodes,
+                            unsigned with_flags)
+{
+    unsigned command = with_flags & RL_COMMAND;
+    redlock_mask sent;
+
+    if (command == RL_REPAIR && !rl_draw_generation(c, lock->priv.attempt.repair)) {
+        rl_clear(&lock->priv.unsent, nodes); /* the next round asks again */
+        return;
+    }
+    sent = rl_send_of_lock(c, lock, nodes, with_flags);
     rl_clear(&lock->priv.unsent, sent);
     if (lock->priv.state != RL_ROLLING_BACK) /* the caller sees who failed before */
         rl_clear(&lock->failed, sent);
-    if (order.mute) {
-        rl_set(&lock->priv.attempt.mute, sent);
-        rl_set(&lock->failed, sent);
-    }
-    if (order.role == RL_VOTER || order.role == RL_YOUNG)
+    if (!rl_is_held(lock))
         rl_set(&lock->priv.unanswered, sent);
-    if (rl_is(command, RL_CREATES)) {
+    if (rl_is(command, RL_CREATES))
         rl_set(&lock->priv.attempt.asked, sent);
-        rl_set(&lock->priv.attempt.creating, sent);
-        rl_clear(&lock->priv.attempt.missing, sent);
-    }
     if (!REDLOCK_MINIMAL && command == RL_DELETE)
         rl_try_native(c, lock, sent);
 }
@@ -620,40 +672,6 @@ REDLOCK_PRIVATE void rl_connect(struct redlock_client *c, unsigned nodes, uint64
         rl_connect_if_due(c, rl_first_node(c, nodes), too_late_us);
 }
 
-/* Whether our token on a node may be younger than this round: a command that creates the key is
-   unanswered there, as on no member, or was in doubt when the round began, even if it is known
-   meanwhile that it will not run any more. Then the token proves nothing of the time before, but
-   does in a later round. R9 */
-static int rl_may_be_young(const struct redlock_lock *lock, unsigned bit)
-{
-    return (bit & ~(unsigned)lock->members &
-            (lock->priv.attempt.creating | lock->priv.attempt.suspect)) != 0;
-}
-
-static void rl_set_quarantine_error(struct redlock_node *node)
-{
-    node->error[0] = '\0';
-    rl_set_error(node, RL_QUARANTINED);
-}
-
-/* The order for a node. One that may not vote gets the reason as its error. */
-static struct rl_order rl_order_for(const struct redlock_client *c, struct redlock_node *node,
-                                    const struct redlock_lock *lock, unsigned bit)
-{
-    struct rl_order order = {rl_command_for(c, node, lock, bit), RL_VOTER, 0};
-    unsigned command = order.command & RL_COMMAND;
-    int mute = rl_is(command, RL_WRITES) && !rl_may_vote(c, node);
-
-    order.mute = mute;
-    if (mute)
-        rl_set_quarantine_error(node);
-    if (mute || rl_is_held(lock))
-        order.role = rl_is(command, RL_CREATES) ? RL_STALE : RL_NOBODY;
-    else if (rl_is(command, RL_EXTENDS) && rl_may_be_young(lock, bit))
-        order.role = RL_YOUNG;
-    return order;
-}
-
 /* Nodes that a release can be sent to. It may wait behind a handshake that is queued: there it
    does no harm, whatever the handshake leads to, and a server that hangs runs it when it goes on.
    R4, R12 */
@@ -676,8 +694,8 @@ static unsigned rl_ready_for_command(const struct redlock_client *c,
                : c->priv.in[REDLOCK_NODE_READY];
 }
 
-/* Sends the present command of a lock where it is still to be sent and can be: an order at a time,
-   to all nodes that it is for. R2 */
+/* Sends the present command of a lock where it is still to be sent and can be. Nodes that need the
+   same command are sent it at once. R2 */
 REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock *lock)
 {
     unsigned nodes = lock->priv.unsent & ~(unsigned)c->priv.full, ready, away;
@@ -689,16 +707,13 @@ REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock 
         rl_mark_away(lock, rl_first_node(c, away), rl_first_bit(away));
     while (ready != 0 && !c->priv.jammed) {
         unsigned same = rl_first_bit(ready), left = ready & ~same;
-        struct rl_order order = rl_order_for(c, rl_first_node(c, ready), lock, same);
+        unsigned command = rl_command_for(c, lock, rl_first_node(c, ready));
 
-        for (; left != 0; left &= left - 1) {
-            unsigned bit = rl_first_bit(left);
-
-            if (rl_is_same_order(order, rl_order_for(c, rl_first_node(c, left), lock, bit)))
-                same |= bit;
-        }
+        for (; left != 0; left &= left - 1)
+            if (rl_command_for(c, lock, rl_first_node(c, left)) == command)
+                same |= rl_first_bit(left);
         ready &= ~same;
-        rl_send_order(c, lock, same, order);
+        rl_send_command(c, lock, same, command);
     }
     rl_tell_broken(c); /* a vote of this round may be gone */
 }
@@ -964,11 +979,13 @@ static void rl_begin_attempt(struct redlock_client *c, struct redlock_lock *lock
         rl_finish(c, lock, REDLOCK_NO_ENTROPY);
         return;
     }
+    lock->token[sizeof lock->token - 1] |= 1; /* so that its generation is not 0 */
     if (lock->priv.op.attempts < UINT8_MAX)
         lock->priv.op.attempts++;
     lock->priv.outcome = REDLOCK_PENDING;
     lock->priv.op.notified = 0;
     memset(&lock->priv.attempt, 0, sizeof lock->priv.attempt);
+    memset(lock->generation, 0, sizeof lock->generation);
     lock->members = 0;
     rl_propose(c->priv.io, lock);
     rl_begin_round(c, lock);
@@ -984,7 +1001,7 @@ static void rl_roll_back(struct redlock_client *c, struct redlock_lock *lock,
 {
     rl_forget(c, lock);
     lock->valid_until_us = 0;
-    lock->members = lock->priv.attempt.missing = lock->priv.attempt.postponed = 0;
+    lock->members = lock->priv.attempt.postponed = 0;
     c->priv.waiting = 1;
     lock->priv.unsent = lock->priv.attempt.asked;
     lock->holder_left_ms = 0;
@@ -1010,7 +1027,7 @@ static int rl_prolong(struct redlock_client *c, struct redlock_lock *lock)
     if (lock->valid_until_us < until_us)
         lock->valid_until_us = until_us;
     rl_set(&lock->members, lock->granted);
-    rl_clear(&lock->priv.attempt.mute, lock->granted);
+    rl_set(&lock->priv.attempt.proved, c->priv.all & ~(unsigned)lock->priv.round.fresh);
     return 1;
 }
 
@@ -1022,7 +1039,7 @@ static void rl_hold(struct redlock_client *c, struct redlock_lock *lock)
         return;
     }
     lock->holder_left_ms = 0;
-    rl_end_round(c, lock, RL_LATE);
+    lock->priv.unanswered = 0;
     if (REDLOCK_FAIR)
         lock->priv.fair.acquired_us = c->priv.now_us;
     lock->extended = 0;
@@ -1038,7 +1055,7 @@ static void rl_begin_agreement(struct redlock_client *c, struct redlock_lock *lo
         rl_roll_back(c, lock, REDLOCK_PENDING);
         return;
     }
-    rl_end_round(c, lock, RL_LATE);
+    rl_next_round(c, lock);
     rl_set(&lock->members, lock->granted); /* they count if it is held */
     lock->granted = lock->refused = lock->failed = 0;
     lock->priv.round.agreed = 0;
@@ -1212,17 +1229,21 @@ static void rl_owe(struct redlock_client *c, struct redlock_lock *lock)
     redlock_mask unanswered = (redlock_mask)(lock->priv.unanswered & ~lock->refused);
     redlock_mask unsent = lock->priv.unsent | lock->priv.attempt.postponed | unanswered;
     struct redlock_owed *owed = REDLOCK_OWED_MAX > 0 ? rl_find_owed(c) : NULL;
+    unsigned i;
 
     if (owed == NULL || unsent == 0 || lock->token_is_label)
         return;
-    rl_redirect(c, owed, owed->unanswered, NULL,
-                RL_NOBODY); /* of a release that gives up its place */
+    for (i = 0; i < c->priv.count; i++) /* of a release that gives up its place */
+        if (owed->unanswered >> i & 1)
+            rl_disown_replies(c, owed, i, 1, NULL);
     rl_keep_release(owed, lock);
     owed->unsent = unsent;
     owed->unanswered = unanswered;
     owed->due_us = c->priv.now_us + RL_OWED_MS * RL_MS_US;
     owed->until_us = c->priv.now_us + lock->ttl_ms * RL_MS_US;
-    rl_redirect(c, lock, unanswered, owed, RL_OWED);
+    for (i = 0; i < c->priv.count; i++)
+        if (unanswered >> i & 1)
+            rl_disown_replies(c, lock, i, UINT8_MAX, owed);
     rl_clear(&lock->priv.unanswered, unanswered);
 }
 
@@ -1259,8 +1280,8 @@ static int rl_is_rolled_back(struct redlock_client *c, struct redlock_lock *lock
         if (lock->priv.outcome == REDLOCK_PENDING)
             return 0;
     }
-    rl_clear(&lock->priv.unsent,
-             rl_send(c, lock, lock->priv.unsent & rl_ready_for_releases(c), RL_DELETE, RL_NOBODY));
+    rl_clear(&lock->priv.unsent, rl_send(c, lock, lock->priv.unsent & rl_ready_for_releases(c),
+                                         RL_DELETE, RL_NO_REPLY));
     if (rl_unsent_up(c, lock) != 0 && lock->priv.outcome != REDLOCK_LOST &&
         !rl_past(c, lock->priv.due_us))
         return 0; /* a loss is reported at once */
@@ -1310,12 +1331,6 @@ static void rl_begin_extension(struct redlock_client *c, struct redlock_lock *lo
     rl_await_votes(c, lock, RL_EXTENDING);
 }
 
-/* Members that may vote. R8, R14 */
-static unsigned rl_voters(const struct redlock_lock *lock)
-{
-    return lock->members & ~(unsigned)lock->priv.attempt.mute;
-}
-
 /* A round of extensions ends. Nodes that confirmed it are members from the next round on, if this
    one proved that nobody else had the lock. R8 */
 static void rl_end_extension(struct redlock_client *c, struct redlock_lock *lock,
@@ -1323,7 +1338,7 @@ static void rl_end_extension(struct redlock_client *c, struct redlock_lock *lock
 {
     if (status != REDLOCK_OK) {
         rl_ask_the_rest(c, lock);
-        rl_end_round(c, lock, RL_STALE);
+        lock->priv.unanswered = 0;
     } else if (lock->extended < UINT16_MAX) { /* replies that come late still count */
         lock->extended++;
     }
@@ -1489,9 +1504,9 @@ static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
             return;
         }
         rl_ask_nodes(c, lock);
-        if (rl_is_quorum(c, lock->granted & rl_voters(lock)))
+        if (rl_is_quorum(c, lock->granted & lock->members))
             rl_end_extension(c, lock, rl_prolong(c, lock) ? REDLOCK_OK : REDLOCK_UNREACHABLE);
-        else if (rl_has_failed(c, lock, rl_voters(lock)))
+        else if (rl_has_failed(c, lock, lock->members))
             rl_end_extension(c, lock, REDLOCK_UNREACHABLE); /* RENEWING, or HELD */
         return;
 

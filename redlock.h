@@ -245,6 +245,9 @@ struct redlock_lock {
     /* Random, new at each attempt, but for the first 4 bytes of a waiter with `fair`; hex on the
        wire. R1, R19 */
     uint8_t token[20];
+    /* Which command has created the key on each node: the last 8 hex digits of the token there, which a
+       repair changes; 0: not known. R9 */
+    uint32_t generation[REDLOCK_NODES_MAX];
     /* How long the lock of `holder` lives after it refused. 0xffffffff: it does not expire; 0: not
        known. */
     uint32_t holder_left_ms;
@@ -336,9 +339,10 @@ REDLOCK_API void redlock_abandon(struct redlock_client *client, struct redlock_l
 REDLOCK_API const char *redlock_holder_label(const struct redlock_lock *lock);
 
 /* Takes over a lock that another client of the same nodes, in the same order, holds, maybe in
-   another process: set the keys, ttl_ms, token, label and `members` as they are there (and
-   fencing_token), and pass the time that was left there, less what the transfer took, ttl_ms at
-   most; 0: only to release it. Sends nothing. The other client then calls redlock_abandon.
+   another process: set the keys, ttl_ms, token, label, `members` and `generation` as they are
+   there (and fencing_token), and pass the time that was left there, less what the transfer took,
+   ttl_ms at most; 0: only to release it, which needs no `generation`. A member without a known
+   generation is none: with these an extension proves as much as there. R9. Sends nothing. The other client then calls redlock_abandon.
    REDLOCK_OK, _ALREADY_HELD, _FORKED or _INVALID_ARGUMENT; with REDLOCK_MINIMAL it is always
    refused. */
 REDLOCK_API enum redlock_status redlock_adopt(struct redlock_client *client,

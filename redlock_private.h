@@ -16,7 +16,7 @@ struct redlock_request {
     void *owner;      /* the requester: a lock or a redlock_owed; NULL: the reply is dropped */
     uint16_t repeats; /* how many equal commands it stands for; above 1 only without an owner */
     uint8_t command;  /* enum rl_command, and its flags */
-    uint8_t role;     /* enum rl_role: what the reply is for */
+    uint8_t round;    /* that of the lock in which the reply is a vote, or what else it is for */
 };
 
 /* Of a node. */
@@ -42,15 +42,9 @@ struct redlock_node_private {
     uint8_t native;    /* enum rl_command: which compare-and-delete command is tried or used. R11 */
     uint8_t native_is; /* enum rl_native: whether that works */
     uint32_t run;      /* the server's run_id, hashed; 0: not known. R13 */
-    uint32_t last_run; /* `run`, or that of the connection before; 0: not known. R8b, R13 */
+    uint32_t last_run; /* `run`, or that of the connection before; 0: not known. R13 */
     uint32_t age_s;    /* how long that process has run */
     uint64_t votes_us; /* a moment: from then on it votes. R14 */
-    uint32_t id;       /* the server's number of this connection, from HELLO; 0: not known */
-    /* The number that a former connection had in the process `last_run`: that connection broke
-       under a command that creates a key, and the server has not closed it yet. 0: there is none,
-       its number is not known, or there are several. R8b */
-    uint32_t former;
-
     /* Requests: commands whose replies are due. */
     uint8_t first;  /* the oldest in `requests`, a ring */
     uint8_t count;  /* how many are in use */
@@ -84,15 +78,13 @@ struct redlock_lock_private {
 
     /* What an attempt has done to the nodes, until its lock is released or has failed. */
     struct {
-        redlock_mask asked;    /* nodes that may have our key: each is sent a release. R4 */
-        redlock_mask creating; /* nodes where a command that creates the key is unanswered. R8b */
+        redlock_mask asked; /* nodes that may have our key: each is sent a release. R4 */
         redlock_mask
-            suspect; /* nodes where such a command was unanswered when the connection broke. R8b */
-        redlock_mask behind; /* nodes that owe the reply to an extension of an earlier round. R9 */
-        redlock_mask
-            missing; /* nodes where an extension did not find the key: it is created again. R9 */
+            proved;    /* nodes whose generation was known before a round that succeeded. R8 */
+        uint8_t round; /* its number, from 1 */
+        uint8_t replies_due[REDLOCK_NODES_MAX]; /* how many replies each node owes the lock */
+        uint8_t repair[4];                      /* the generation of the repair that is sent */
         redlock_mask postponed; /* nodes where the release failed for a time: it is repeated. R4 */
-        redlock_mask mute;      /* nodes that had no vote, and may have lost the key. R14 */
         redlock_mask free;      /* nodes that report that the key may be free. R7 */
         uint8_t confirms;       /* rounds to agree on a fencing token, so far */
     } attempt;
@@ -101,6 +93,7 @@ struct redlock_lock_private {
     struct {
         redlock_mask broken; /* nodes whose connection broke once: a second time is a failure */
         redlock_mask denied; /* nodes that failed for lack of permission */
+        redlock_mask fresh;  /* nodes whose generation was learned in this round. R9 */
         redlock_mask agreed; /* nodes whose counter is `fencing_token`. R16 */
         uint8_t holding;     /* how many nodes the holder with most of them has */
         struct {             /* tokens of other holders, hashed; 0: unknown */
@@ -180,12 +173,6 @@ struct redlock_client_private {
     redlock_mask broke;  /* nodes whose connection broke, before the locks have noted it */
     redlock_mask full;   /* nodes that had no free request, until one is answered */
     redlock_mask wanted; /* nodes that some lock must still be sent to: they are connected */
-    /* Nodes whose present process may still run a command that creates a key, of some lock. R8b */
-    redlock_mask abandoned;
-    /* Those of them that an adopted lock named: which process that is becomes known on the next
-       connection. R8b */
-    redlock_mask unidentified;
-
     struct redlock_list list[5]; /* enum rl_list */
     uint8_t waiting;             /* 1: some lock may wait for a notification. R7 */
     /* 1: a lock is complete, a node is down or there is room again, since this tick began */

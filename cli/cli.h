@@ -232,6 +232,9 @@ struct holder {
 /* FNV-1a: begin with this. */
 #define HASH_BEGIN 2166136261U
 uint32_t hash_more(uint32_t hash, const char *bytes, size_t size);
+/* Nodes may have other values of one lock: a repair changes the last 8 of 40 hex digits. The end of what does not change, and
+   where it goes on. */
+size_t same_until(const char *value, size_t size, size_t *from);
 /* 8 hex digits for a value of any kind, computed from its first VALUE_MAX bytes. An id names a holder; it does not permit
    to release the lock. */
 void id_of(char id[ID_TEXT], const char *value, size_t size);
@@ -278,7 +281,7 @@ void session_close(struct session *session);
 void session_sign(struct session *session);
 /* Adopts the lock with the token session->value, of this size, which these nodes have granted. Its remaining time is 0, so
    an extension does not create a key again. */
-void session_adopt(struct session *session, size_t size, redlock_mask members);
+void session_adopt(struct session *session, size_t size, redlock_mask members, uint32_t left_ms);
 /* One operation each, with FIRST_TIMES the node timeout for first connections. */
 enum redlock_status session_extend(struct session *session);
 enum redlock_status session_release(struct session *session);

@@ -18,9 +18,20 @@ uint32_t hash_more(uint32_t hash, const char *bytes, size_t size)
     return hash;
 }
 
+size_t same_until(const char *value, size_t size, size_t *from)
+{
+    size_t digits = strspn(value, "0123456789abcdef");
+
+    *from = digits >= TOKEN_DIGITS && size >= TOKEN_DIGITS ? TOKEN_DIGITS : size;
+    return *from == TOKEN_DIGITS ? TOKEN_DIGITS - 8 : size;
+}
+
 void id_of(char id[ID_TEXT], const char *value, size_t size)
 {
-    snprintf(id, ID_TEXT, "%08lx", (unsigned long)hash_more(HASH_BEGIN, value, size));
+    size_t from, until = same_until(value, size, &from);
+    uint32_t hash = hash_more(HASH_BEGIN, value, until);
+
+    snprintf(id, ID_TEXT, "%08lx", (unsigned long)hash_more(hash, value + from, size - from));
 }
 
 /* Decodes the next part of `*at`, up to a colon or the end. Returns 0 if there is none. */

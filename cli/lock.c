@@ -151,14 +151,15 @@ static void read_token(const char *verb, int count, char **words)
 }
 
 /* A session with the lock of this token. */
-static void adopt_token(const char *name)
+static void adopt_token(const char *name, int extends)
 {
     redlock_mask members;
 
     nodes_load();
     members = token_read(token, session.value);
     session_open(&session, name);
-    session_adopt(&session, strlen(session.value), members);
+    /* who extends it says that it is still held */
+    session_adopt(&session, strlen(session.value), members, extends ? session.lock->ttl_ms : 0);
 }
 
 int verb_extend(int count, char **words)
@@ -168,7 +169,7 @@ int verb_extend(int count, char **words)
     must_have_ttl("extend");
     began_us = now_us();
     read_token("extend", count, words);
-    adopt_token(words[0]);
+    adopt_token(words[0], 1);
     status = session_extend(&session);
     if (status == REDLOCK_OK)
         session_settle(&session);
@@ -187,10 +188,12 @@ static enum redlock_status release_value(const char *key, const char *value, siz
 {
     static const char script[] = "local v=redis.call('get',KEYS[1])return v and #v==ARGV[2]+0 and "
                                  "v:sub(1,#ARGV[1])==ARGV[1]and redis.call('del',KEYS[1])or 0";
-    char number[24];
-    const char *words[] = {"EVAL", script, "1", key, value, number};
+    char number[24], same[VALUE_MAX + 1];
+    const char *words[] = {"EVAL", script, "1", key, same, number};
     unsigned deleted[3], silent;
+    size_t from;
 
+    snprintf(same, sizeof same, "%.*s", (int)same_until(value, strlen(value), &from), value);
     snprintf(number, sizeof number, "%lu", (unsigned long)size);
     silent = talks_vote(sizeof words / sizeof *words, words, deleted);
     session_take_errors(&session);
@@ -229,7 +232,7 @@ int verb_release(int count, char **words)
         status = release_by_force(count, words);
     } else {
         read_token("release", count, words);
-        adopt_token(words[0]);
+        adopt_token(words[0], 0);
         status = look_for_loss(&session, words[0], session_release(&session));
     }
     if (status == REDLOCK_OK && options.force != NULL)

@@ -21,10 +21,15 @@ static int longest_first(const void *a, const void *b)
 
 static int equal(const struct view *a, const struct view *b)
 {
+    size_t size = a->size < VALUE_MAX ? a->size : VALUE_MAX, from, until;
+
     if (a->kind == FOREIGN && b->kind == FOREIGN)
         return strcmp(a->type, b->type) == 0;
-    return a->kind == PRESENT && b->kind == PRESENT && a->size == b->size &&
-           memcmp(a->value, b->value, a->size < VALUE_MAX ? a->size : VALUE_MAX) == 0;
+    if (a->kind != PRESENT || b->kind != PRESENT || a->size != b->size)
+        return 0;
+    until = same_until(a->value, size, &from);
+    return memcmp(a->value, b->value, until) == 0 &&
+           memcmp(a->value + from, b->value + from, size - from) == 0;
 }
 
 /* A lock is held if a quorum of nodes has the same value. It expires when fewer than a quorum of these nodes have the value. */

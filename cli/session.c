@@ -195,13 +195,24 @@ void session_sign(struct session *session)
     }
 }
 
-void session_adopt(struct session *session, size_t size, redlock_mask members)
+/* The value is 40 hex digits and the label, see token.c. */
+void session_adopt(struct session *session, size_t size, redlock_mask members, uint32_t left_ms)
 {
-    session->lock->label = session->value;
-    session->lock->label_size = (uint8_t)size;
-    session->lock->token_is_label = 1;
+    char digits[3] = "", generation[9] = "";
+    unsigned i;
+
+    memcpy(generation, session->value + TOKEN_DIGITS - 8, 8);
+
+    for (i = 0; i < sizeof session->lock->token; i++) {
+        memcpy(digits, session->value + 2 * i, 2);
+        session->lock->token[i] = (uint8_t)strtoul(digits, NULL, 16);
+    }
+    session->lock->label = session->value + TOKEN_DIGITS;
+    session->lock->label_size = (uint8_t)(size - TOKEN_DIGITS);
     session->lock->members = members;
-    if (redlock_adopt(&session->client, session->lock, 0) != REDLOCK_OK)
+    for (i = 0; i < target_count; i++) /* as they were granted */
+        session->lock->generation[i] = (uint32_t)strtoul(generation, NULL, 16);
+    if (redlock_adopt(&session->client, session->lock, left_ms) != REDLOCK_OK)
         die(EXIT_USAGE, "--ttl is out of range");
 }
 

@@ -13,7 +13,7 @@ build=$1/size
 mkdir -p "$build"
 flags='-std=c99 -Os -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -fno-pie -DNDEBUG'
 m4='arm-none-eabi-gcc -mcpu=cortex-m4 -mthumb'
-lean='-DREDLOCK_FENCING=0 -DREDLOCK_NOTIFICATION=0 -DREDLOCK_SEND_MAX=467'
+lean='-DREDLOCK_FENCING=0 -DREDLOCK_NOTIFICATION=0 -DREDLOCK_SEND_MAX=574'
 core=$(sed -n 's/^CORE = //p' Makefile | sed 's/\.c//g')
 small='-include examples/cortex-m/small.h'
 status=0

@@ -22,6 +22,6 @@
 /* The longest command without these features, an extension, must fit; each byte of key and label adds to it. */
 #define REDLOCK_KEY_MAX 16
 #define REDLOCK_LABEL_MAX 0
-#define REDLOCK_SEND_MAX 395 /* client 88 */
+#define REDLOCK_SEND_MAX 502 /* client 88 */
 
 #endif

@@ -1111,7 +1111,7 @@ static void adopt(struct party *p, struct slot *s)
 {
     struct redlock_lock *lock = s->lock;
     uint32_t left_ms = roll(4) == 0 ? 0 : roll(4) == 0 ? lock->ttl_ms : roll(lock->ttl_ms + 20);
-    unsigned votes = quorum > 0 ? quorum : p->count / 2 + 1, bits = 0, i;
+    unsigned votes = quorum > 0 ? quorum : p->count / 2 + 1, bits = 0, known = 0, i;
     enum state state = real_state(s);
     unsigned may = ST(OK);
     int status;
@@ -1119,14 +1119,19 @@ static void adopt(struct party *p, struct slot *s)
     describe(p, s, "redlock_adopt", 'a', left_ms);
     if (s->state == FREE) {
         lock->members = (redlock_mask)(roll(4) == 0 ? roll(0x10000) : (1U << p->count) - 1);
+        for (i = 0; i < REDLOCK_NODES_MAX; i++)
+            lock->generation[i] = roll(16) == 0 ? 0 : 1 + roll(1000);
         set_fencing_token(lock, lock->use_fencing && roll(2) ? 1 + roll(1000) : 0);
     }
     for (i = 0; i < 16; i++)
         bits += ((unsigned)lock->members >> i) & 1U;
+    for (i = 0; i < REDLOCK_NODES_MAX; i++)
+        known += ((unsigned)lock->members >> i & 1U) && lock->generation[i] != 0;
     if (p->process != 1)
         may = ST(FORKED) | ST(INVALID_ARGUMENT);
     else if (REDLOCK_MINIMAL || !is_good(p, lock) || state == HELD || state == BUSY ||
-             bits < votes || lock->members >> p->count != 0 || left_ms > lock->ttl_ms)
+             bits < votes || (left_ms > 0 && known < votes) || lock->members >> p->count != 0 ||
+             left_ms > lock->ttl_ms)
         may = ST(INVALID_ARGUMENT) | (state == HELD || state == STALE ? ST(ALREADY_HELD) : 0U);
     else if (state == STALE || s->state == BUSY)
         may |= ST(INVALID_ARGUMENT) | ST(ALREADY_HELD);

@@ -109,10 +109,17 @@ static void adoption(void)
     is_int((int)redlock_adopt(&second, &theirs, 5000), REDLOCK_INVALID_ARGUMENT,
            "adopt: a majority, but one of them is no node of this client");
     is_int((int)redlock_adopt(&second, NULL, 5000), REDLOCK_INVALID_ARGUMENT, "adopt: no lock");
-    memcpy(theirs.token, mine.token, sizeof theirs.token);
     theirs.members = mine.members;
+    is_int((int)redlock_adopt(&second, &theirs, 5000), REDLOCK_INVALID_ARGUMENT,
+           "adopt: no generation is known");
+    hand_over(&theirs, &mine);
+    theirs.generation[0] = theirs.generation[1] = 0;
+    is_int((int)redlock_adopt(&second, &theirs, 5000), REDLOCK_INVALID_ARGUMENT,
+           "adopt: that of one member only");
+    hand_over(&theirs, &mine);
     set_holder(&theirs, holder, sizeof holder);
-    is_int((int)redlock_adopt(&second, &theirs, 5000), REDLOCK_OK, "adopt: with token and members");
+    is_int((int)redlock_adopt(&second, &theirs, 5000), REDLOCK_OK,
+           "adopt: with token, members and generations");
     ok(redlock_holder_label(&theirs)[0] == '\0',
        "adopt: what stood in the buffer before is no holder");
     is_int((int)redlock_remaining_ms(&second, &theirs), 5000, "adopt: for the remaining time");
@@ -306,6 +313,7 @@ static void settings_of_missing_features_are_refused(void)
         ok(has_invalid("longest_ttl_ms"), "%s", redlock_invalid_argument(&client));
     begin_with_defaults(3);
     lock.members = 7;
+    lock.generation[0] = lock.generation[1] = 1;
     is_int((int)redlock_adopt(&client, &lock, 1000),
            !REDLOCK_MINIMAL ? REDLOCK_OK : REDLOCK_INVALID_ARGUMENT,
            "the transfer of a lock: in this build, or refused");
@@ -649,8 +657,7 @@ static void an_abandoned_lock(void)
     fake_pass(&client, 10 * MS);
     is_int(extend(), REDLOCK_OK, "abandoned: a cancel of a held lock has no effect");
     redlock_lock_init(&theirs, "k", 1, 10000);
-    memcpy(theirs.token, lock.token, sizeof theirs.token);
-    theirs.members = lock.members;
+    hand_over(&theirs, &lock);
     for (i = 0; i < 3; i++)
         second_nodes[i].address = &"3\0004\0005"[2 * i];
     redlock_init(&second, fake_io(), second_nodes, 3, NULL);

@@ -294,6 +294,7 @@ static void a_failed_lock_is_adopted(void)
     is_int(acquire(0), REDLOCK_HELD, "adopt: another client has it");
     ok(lock.holder_left_ms != 0 && lock.refused != 0, "adopt: for how long is known");
     lock.members = 7;
+    lock.generation[0] = lock.generation[1] = 1;
     is_int((int)redlock_adopt(&client, &lock, 5000), REDLOCK_OK,
            "adopt: a lock that failed before");
     ok(holder[0] == '\0' && lock.holder_left_ms == 0, "adopt: no holder is known any more");

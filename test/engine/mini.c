@@ -122,9 +122,27 @@ static struct mini_key *mini_found(struct mini_server *server, struct mini_word 
     return mini_find(server, name.bytes, name.size);
 }
 
-static int mini_owns(const struct mini_key *key, struct mini_word token)
+/* Where a value has its generation: eight bytes, behind those that say whose it is. */
+enum { MINI_NAMED = 32 };
+
+static unsigned mini_named(const struct mini_command *command, unsigned size)
 {
-    return mini_same(key->value, key->value_size, token.bytes, token.size);
+    return command->generations && size > MINI_NAMED ? MINI_NAMED : size;
+}
+
+static int mini_owns(const struct mini_key *key, const struct mini_command *command,
+                     struct mini_word token)
+{
+    return mini_same(key->value, mini_named(command, key->value_size), token.bytes,
+                     mini_named(command, token.size));
+}
+
+static uint64_t mini_generation(const char *value)
+{
+    char digits[9] = "";
+
+    memcpy(digits, value + MINI_NAMED, 8);
+    return strtoull(digits, NULL, 16);
 }
 
 unsigned mini_keys_left(const struct mini_server *server)
@@ -198,7 +216,7 @@ static long long mini_next_counter(struct mini_server *server, struct mini_comma
              proposal = mini_decimal(halves[0]) * ((uint64_t)1 << 32) + mini_decimal(halves[1]);
 
     if (command->kind == 'F' ? found != NULL
-                             : found == NULL || !mini_owns(found, command->arguments[0]))
+                             : found == NULL || !mini_owns(found, command, command->arguments[0]))
         return -1;
     if (counter != NULL) {
         digits.bytes = counter->value;
@@ -222,32 +240,40 @@ static long long mini_next_counter(struct mini_server *server, struct mini_comma
     return (long long)count;
 }
 
-/* Acquires or extends all keys: 1; 2: a key was created by an extension; 0: refused. */
-static int mini_run_all(struct mini_server *server, struct mini_command *command)
+/* Acquires or extends all keys: 1, or with generations that of the keys; 0: refused. A repair gives all
+   keys its own generation, if one is missing, or they have different ones. */
+static uint64_t mini_run_all(struct mini_server *server, struct mini_command *command)
 {
     struct mini_word token = command->arguments[0];
+    const struct mini_key *first = mini_found(server, command->keys[0]);
     unsigned i;
-    int reply = 1;
+    int creates = command->kind != 'E' || first == NULL;
 
     for (i = 0; i < command->key_count; i++) {
         const struct mini_key *found = mini_found(server, command->keys[i]);
-        if (found != NULL && (command->kind != 'E' || !mini_owns(found, token)))
+        if (found != NULL && (command->kind != 'E' || !mini_owns(found, command, token)))
             return 0;
-        if (found == NULL && command->kind == 'E' && !command->repairs)
-            return 0;
-        if (found == NULL && command->kind == 'E')
-            reply = 2;
+        if (found == NULL || first == NULL ||
+            !mini_same(found->value, found->value_size, first->value, first->value_size))
+            creates = 1;
     }
+    if (creates && command->kind == 'E' && !command->repairs)
+        return 0;
     for (i = 0; i < command->key_count; i++) {
-        const struct mini_key *found = mini_found(server, command->keys[i]);
+        struct mini_key *found = mini_found(server, command->keys[i]);
         uint64_t end_us = mini_end_us(server, command);
         if (command->never_shortens && found != NULL && found->until_us != UINT64_MAX &&
             found->until_us > end_us)
             end_us = found->until_us;
-        mini_store(server, command->keys[i], token, end_us);
+        if (creates)
+            mini_store(server, command->keys[i], token, end_us);
+        else
+            found->until_us = end_us;
         command->changed = (uint16_t)(command->changed | 1U << i);
     }
-    return reply;
+    return command->kind == 'E' && command->generations
+               ? mini_generation(creates ? token.bytes : first->value)
+               : 1;
 }
 
 /* The reply to a release. */
@@ -261,7 +287,7 @@ static void mini_run_delete(struct mini_server *server, struct mini_session *ses
         struct mini_key *found = mini_found(server, command->keys[i]);
         if (found != NULL && session->caching)
             mini_track(session, command->keys[i]);
-        if (found != NULL && mini_owns(found, command->arguments[0])) {
+        if (found != NULL && mini_owns(found, command, command->arguments[0])) {
             found->name.size = 0;
             command->changed = (uint16_t)(command->changed | 1U << i);
         } else if (found != NULL) {
@@ -285,16 +311,17 @@ static void mini_run_native(struct mini_server *server, struct mini_session *ses
     else if (hash && !(server->native & 4 && server->script != NULL &&
                        mini_is(command->words[1], server->script)))
         strcpy(reply, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
-    else if (hash)
+    else if (hash) {
+        command->generations = server->script[0] == '7';
         mini_run_delete(server, session, command, reply);
-    else if (!(server->native & (delex ? 2 : 1)))
+    } else if (!(server->native & (delex ? 2 : 1)))
         sprintf(reply, "-ERR unknown command '%s', with args beginning with: '%.*s' %s'%.*s' \r\n",
                 delex ? "DELEX" : "DELIFEQ", (int)key.size, key.bytes, delex ? "'IFEQ' " : "",
                 (int)token.size, token.bytes);
     else if (server->no_native)
         sprintf(reply, "-NOPERM this user has no permissions to run the '%s' command\r\n",
                 delex ? "delex" : "delifeq");
-    else if (found == NULL || !mini_owns(found, token))
+    else if (found == NULL || !mini_owns(found, command, token))
         strcpy(reply, ":0\r\n");
     else {
         found->name.size = 0;
@@ -568,7 +595,7 @@ unsigned mini_run(struct mini_server *server, struct mini_session *session,
     else if (server->password != NULL && !session->known)
         strcpy(reply, "-NOAUTH Authentication required.\r\n");
     else if (command->kind == 'D') {
-        server->script = command->loops ? "dc35f5dedfa3f6818e6d0c663adf95575c4381c1"
+        server->script = command->loops ? "77f83287eab7ea094ae89eb7c31dc0b08379c8bc"
                                         : "2c5273f926c16fb72bfd96b0ce91ff745a3e4ca1";
         mini_run_delete(server, session, command, reply);
     } else if (command->kind == 'N')
@@ -582,7 +609,7 @@ unsigned mini_run(struct mini_server *server, struct mini_session *session,
     else if (command->kind == 'F' || command->kind == 'R')
         mini_run_fencing(server, command, reply);
     else if (command->kind != 'S')
-        mini_reply_number(reply, (unsigned)mini_run_all(server, command));
+        mini_reply_number(reply, mini_run_all(server, command));
     else if (mini_run_all(server, command) == 1)
         strcpy(reply, "+OK\r\n");
     else
@@ -647,7 +674,7 @@ struct mini_script {
     uint64_t hash; /* of the text */
     unsigned size; /* 0: the entry is free */
     char kind;     /* of the command; '?': unknown */
-    uint8_t never_shortens, bounded, loops;
+    uint8_t never_shortens, bounded, loops, generations;
 };
 
 static struct mini_script mini_classify(struct mini_word text)
@@ -658,13 +685,15 @@ static struct mini_script mini_classify(struct mini_word text)
     } scripts[] = {{"'zadd'", 'W'},        {"'zrem'", 'U'},        {"'info'", 'I'},
                    {"'exists',K[1]", 'F'}, {"'get',K[2])or", 'R'}, {"'pexpire'", 'E'},
                    {"'del'", 'D'},         {"'exists'", 'M'}};
-    struct mini_script script = {0, 0, '?', 0, 0, 0};
+    struct mini_script script = {0, 0, '?', 0, 0, 0, 0};
     unsigned i;
 
     for (i = 0; i < sizeof scripts / sizeof *scripts && script.kind == '?'; i++)
         if (mini_at(text, scripts[i].part) > 0)
             script.kind = scripts[i].kind;
     script.loops = mini_at(text, "#K") > 0;
+    script.generations =
+        mini_at(text, ":sub(1,m)") > 0 && mini_at(text, ",m=redis.call,KEYS,ARGV,tonumber,32 ") > 0;
     script.never_shortens = script.kind == 'E' && mini_at(text, "math.max(N(A[2]),c('pttl',K[") > 0;
     script.bounded =
         script.kind == 'R' ||
@@ -758,6 +787,7 @@ unsigned mini_read(const char *bytes, unsigned size, struct mini_command *comman
     command->changed = command->repairs = 0;
     command->kills = command->woken = 0;
     command->loops = script->loops;
+    command->generations = script->generations;
     command->never_shortens = script->never_shortens;
     command->bounded = script->bounded;
     command->ttl_ms = command->key_count = command->argument_count = 0;

@@ -95,6 +95,7 @@ struct mini_command {
     uint8_t never_shortens; /* an extension that never shortens a key */
     uint8_t bounded;        /* refuses a counter that is too large before storing it */
     uint8_t loops;          /* a script for any number of keys */
+    uint8_t generations;    /* a script that compares tokens without their generation */
     uint16_t changed;       /* bit i: it changed keys[i] */
     unsigned woken;         /* how many lease keys of other clients it has changed */
     struct mini_name woken_keys[MINI_WOKEN];

@@ -99,6 +99,14 @@ static inline int release(uint32_t wait_ms)
     return (int)redlock_release(&client, &lock, wait_ms);
 }
 
+/* What a process hands to another one beside the key: see redlock_adopt. */
+static inline void hand_over(struct redlock_lock *to, const struct redlock_lock *from)
+{
+    memcpy(to->token, from->token, sizeof to->token);
+    memcpy(to->generation, from->generation, sizeof to->generation);
+    to->members = from->members;
+}
+
 /* How many nodes a set has. */
 static inline unsigned votes(redlock_mask mask)
 {

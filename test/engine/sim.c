@@ -55,6 +55,7 @@ enum {
     PARTS = 200,
     ACQUIRES = 4000,
     REFUSALS = 128,
+    VALUES = 256,
     STATUSES = 16
 };
 /* In so many ms a client connects a node so often at most, and sends it so many commands for each lock and each
@@ -133,8 +134,7 @@ struct link {
     int open;    /* the client has it */
     int served;  /* the server has it */
     int full;
-    int midway;  /* the client has sent a part of a command last */
-    int creates; /* it was sent a command that creates a key */
+    int midway; /* the client has sent a part of a command last */
     struct flow back;
     int refused;       /* the server was down */
     unsigned node;     /* of the client's list */
@@ -157,6 +157,8 @@ struct machine {
     int down, bad_reply;
     int no_memory;              /* 1: it refuses to create keys, 2: also to extend them */
     char refused[REFUSALS][16]; /* the first bytes of the tokens that it refused last */
+    uint64_t values[VALUES];    /* hashes of those of the last commands that create a key */
+    unsigned next_value;
     unsigned refusals;
     struct link *served[SERVER_LINKS]; /* its connections */
     unsigned served_count;
@@ -202,11 +204,9 @@ struct client {
     uint64_t paused_us;     /* the sum of its pauses */
     uint64_t busy_until_us; /* until then each call of redlock_tick completes another operation */
     uint8_t interest[SERVERS];
-    unsigned
-        doubtful;    /* servers where a command of lock 0 that creates the key may run late. R8b */
-    int closed;      /* 1: connections were closed, and no extension has succeeded since then */
-    unsigned listed; /* it has the first so many nodes */
-    int link[SERVERS];          /* of each node: index in `links`; -1: none */
+    int closed;        /* 1: connections were closed, and no extension has succeeded since then */
+    unsigned listed;   /* it has the first so many nodes */
+    int link[SERVERS]; /* of each node: index in `links`; -1: none */
     uint64_t heard_us[SERVERS]; /* when it has received bytes from each node last */
     int hole[SERVERS];
     /* end of the last fault between the client and a server; may be in the future */
@@ -504,32 +504,12 @@ static void set_served(struct link *link, int served)
     }
 }
 
-/* Whether the client may close this connection in the server by another one, and so end a doubt. R8b */
-static int can_be_killed(const struct link *link)
-{
-    const struct mini_server *mini = &machines[link->server].mini;
-
-    return REDLOCK_NOTIFICATION && REDLOCK_RESTART_GUARD && link->session.id > 0 &&
-           !mini->no_info && !mini->no_kill;
-}
-
-/* The connection ends. A command that creates the key may still run if it was sent, and is not answered. R8b */
-static void leave_in_doubt(const struct link *link)
-{
-    struct client *c = &clients[link->client];
-
-    if (link->open && !can_be_killed(link) && link->creates &&
-        (c->locks[0].priv.attempt.creating >> link->node & 1))
-        c->doubtful |= 1U << link->server;
-}
-
 /* The server closes its end. Replies that it has sent may still arrive. */
 static void link_cut(struct link *link)
 {
     if (!link->served)
         return;
     set_served(link, 0);
-    leave_in_doubt(link);
     stale_clients |= 1U << link->client;
     disturb(&clients[link->client], link->server, now_us);
     flow_clear(&link->to);
@@ -695,23 +675,20 @@ static int creates(const struct mini_command *command)
     return command->kind == 'S' || command->kind == 'M' || command->kind == 'F' || command->repairs;
 }
 
-/* Whether one more command that creates the key with this token may still run there. R8b */
-static int may_be_created_again(const struct link *link, const struct mini_command *command)
+/* Whether a command to this node that creates the key had this value before. R9 */
+static int is_a_value_again(const struct link *link, const struct mini_command *command)
 {
-    const struct machine *m = &machines[link->server];
+    struct machine *m = &machines[link->server];
     struct mini_word token = command->arguments[0];
-    struct mini_command other;
-    unsigned i, used;
+    uint64_t hash = 14695981039346656037U ^ link->node;
+    unsigned i;
 
-    for (i = 0; i < m->served_count; i++) {
-        const struct flow *to = &m->served[i]->to;
-        unsigned at = to->first;
-        for (; (used = mini_read(to->bytes + at, to->used - at, &other)) > 0; at += used)
-            if (m->served[i]->node == link->node && creates(&other) &&
-                other.arguments[0].bytes != token.bytes && other.arguments[0].size == token.size &&
-                memcmp(other.arguments[0].bytes, token.bytes, token.size) == 0)
-                return 1;
-    }
+    for (i = 0; i < token.size; i++)
+        hash = (hash ^ (uint8_t)token.bytes[i]) * 1099511628211U;
+    for (i = 0; i < VALUES; i++)
+        if (m->values[i] == hash)
+            return 1;
+    m->values[m->next_value++ % VALUES] = hash;
     return 0;
 }
 
@@ -721,8 +698,8 @@ static void check_command(const struct link *link, const struct mini_command *co
         violated("a command without a valid token or key");
     if ((unsigned)link->session.database != database[link->node])
         violated("a command in the wrong database");
-    if (creates(command) && may_be_created_again(link, command))
-        violated("two unanswered commands that create a key");
+    if (creates(command) && is_a_value_again(link, command))
+        violated("two commands that create a key have the same value");
 }
 
 /* The server has told its run_id, which the client gets late, and restarts. R8b */
@@ -1031,7 +1008,7 @@ static int sim_dial(void *context, struct redlock_node *node)
     link->server = server;
     link->node = n;
     link->open = 1;
-    link->full = link->midway = link->creates = 0;
+    link->full = link->midway = 0;
     link->stuck_until_us = link->mute_until_us = link->silent_us = 0;
     link->refused = machines[server].down;
     if (!link->refused)
@@ -1059,6 +1036,13 @@ static int sim_ready(void *context, struct redlock_node *node)
 
 static unsigned put_token(const struct redlock_lock *lock, char *text);
 
+/* But for the generation, which a repair changes. R9 */
+static int is_same_token(const char *a, const char *b, unsigned size)
+{
+    return memcmp(a, b, size < 32 ? size : 32) == 0 &&
+           (size <= 40 || memcmp(a + 40, b + 40, size - 40) == 0);
+}
+
 /* Whether the token is that of a lock that is held or, if so asked, whose operation was cancelled. */
 static int has_token(const struct client *c, struct mini_word token, int cancelled)
 {
@@ -1068,7 +1052,8 @@ static int has_token(const struct client *c, struct mini_word token, int cancell
     for (i = 0; i < c->lock_count; i++)
         if ((cancelled ? c->locks[i].status == REDLOCK_CANCELLED
                        : c->locks[i].valid_until_us != 0) &&
-            put_token(&c->locks[i], own) == token.size && memcmp(own, token.bytes, token.size) == 0)
+            put_token(&c->locks[i], own) == token.size &&
+            is_same_token(own, token.bytes, token.size))
             return 1;
     return 0;
 }
@@ -1085,7 +1070,6 @@ static void check_sets(const struct client *c, struct link *link, const char *by
     for (; (used = mini_read(bytes, size, &command)) > 0; bytes += used, size -= used) {
         int acquires = command.kind == 'S' || command.kind == 'M' || command.kind == 'F';
 
-        link->creates |= creates(&command);
         if ((!acquires && !command.repairs) || has_token(c, command.arguments[0], 0))
             continue;
         if (command.repairs)
@@ -1103,12 +1087,7 @@ static int sim_transmit(void *context, struct redlock_node *node, const void *by
 
     a_moment(c);
     if (!link->served) {
-        /* a blocking call has read first: it knows, unless replies before the end are under way, or
-           came since it read, or the end is lost in a hole */
-        uint64_t reply_us = link->back.next_us;
         flow_arrive(&link->back, c->here_us);
-        link->creates |= !blocking || link->in_hole || link->back.part < link->back.parts_used ||
-                         (reply_us != REDLOCK_NEVER && reply_us + MS > c->here_us);
         redlock_set_error(node, "send", "broken pipe");
         return -1;
     }
@@ -1165,7 +1144,6 @@ static void sim_shut(void *context, struct redlock_node *node)
 
     if (!link->open)
         violated("closed twice");
-    leave_in_doubt(link);
     link->open = 0;
     if (link->to.part == link->to.parts_used && machines[link->server].away_until_us == 0)
         set_served(link, 0);
@@ -1268,7 +1246,7 @@ static int server_has(struct mini_server *mini, const void *key, const char *tok
 {
     const struct mini_key *found = mini_find(mini, key, 2);
 
-    return found != NULL && found->value_size == size && memcmp(found->value, token, size) == 0 &&
+    return found != NULL && found->value_size == size && is_same_token(found->value, token, size) &&
            found->until_us - mini->now_us >= for_us;
 }
 
@@ -1307,7 +1285,7 @@ static unsigned servers_that_kept(const struct redlock_lock *lock, uint64_t sinc
         for (i = 0; i < m->mini.used; i++) {
             const struct mini_key *key = &m->mini.keys[i];
             if (key->name.size > 0 && key->until_us > m->mini.now_us && key->since_us < before_us &&
-                key->value_size == size && memcmp(key->value, token, size) == 0)
+                key->value_size == size && is_same_token(key->value, token, size))
                 kept |= 1U << n;
         }
     }
@@ -1423,6 +1401,27 @@ static uint64_t extended_in_us(const struct client *c, const struct redlock_lock
     return left_us < third_us + later_us ? left_us : third_us + later_us;
 }
 
+/* Bit i: server i has the key in the generation that the client knows, or it knows none. A late command may have created it in
+   another one: then the node is no member at its next reply. R9 */
+static unsigned servers_as_known(const struct redlock_lock *lock)
+{
+    unsigned n, have = 0;
+    char digits[9];
+
+    for (n = 0; n < node_count; n++) {
+        struct mini_server *mini = &at_its_time(server_of[n])->mini;
+        const struct mini_key *found;
+        mini->database = (int)database[n];
+        found = mini_find(mini, lock->key, 2);
+        snprintf(digits, sizeof digits, "%08lx", (unsigned long)lock->generation[n]);
+        if (found != NULL && found->value_size >= 40 &&
+            (REDLOCK_MINIMAL || lock->generation[n] == 0 ||
+             memcmp(found->value + 32, digits, 8) == 0))
+            have |= 1U << server_of[n];
+    }
+    return have;
+}
+
 /* Sets record->undisturbed: from now on the lock must be extended while a quorum of these servers has no
    fault. A server that has not confirmed the last extension may have the key for a shorter time, if the ttl
    was shorter before. A client that adopts the lock cannot know this. */
@@ -1438,7 +1437,7 @@ static void expect_extension(const struct client *c, const struct redlock_lock *
         return;
     for (n = 0; n < node_count; n++)
         members |= (nodes >> n & 1) << server_of[n];
-    record->undisturbed = members & undisturbed_servers(c, 1);
+    record->undisturbed = members & undisturbed_servers(c, 1) & servers_as_known(lock);
     if (bits(record->undisturbed) >= quorum) /* of two nodes on one server only the member counts */
         record->undisturbed &= servers_that_have_for(
             lock, nodes, (what == 'k' ? extended_in_us(c, lock) : 0) + longest_round_trip_us());
@@ -1449,45 +1448,42 @@ static const struct redlock_request *nth_request(const struct redlock_node *node
     return &node->priv.requests[(node->priv.first + nth) % REDLOCK_PIPELINE_MAX];
 }
 
-/* One search finds a reply, and stops there: an owner waits for one reply at most on a node, for each of these sets, and for
-   one more to an earlier extension. A lock
-   that is the caller's again waits for none. `creating` has all nodes that owe a reply to a command that creates the key. */
-static void check_request(const struct client *c, unsigned n, unsigned nth)
+/* The lock that waits for this reply; NULL: none, or only for the reply to PTTL behind it. */
+static const struct redlock_lock *waits_for(const struct redlock_node *node, unsigned nth)
 {
-    static const unsigned sets[] = {RL_CREATES, 1 << RL_EXTEND, REDLOCK_FENCING << RL_CONFIRM,
-                                    RL_RELEASES};
-    const struct redlock_node *node = &c->nodes[n];
-    const struct redlock_request *other, *request = nth_request(node, nth);
-    unsigned i, command = request->command & RL_COMMAND;
-    const struct redlock_lock *lock;
+    const struct redlock_request *request = nth_request(node, nth);
 
-    for (i = 0; i < sizeof sets / sizeof *sets; i++)
-        while (request->owner != NULL && rl_is(command, sets[i]) && ++nth < node->priv.count) {
-            other = nth_request(node, nth);
-            if (other->owner == request->owner && rl_is(other->command & RL_COMMAND, sets[i]) &&
-                (i != 1 || (other->role < RL_LATE) == (request->role < RL_LATE)))
-                violated("two replies are due from a node");
-        }
-    for (i = 0; i < c->lock_count; i++) {
-        lock = &c->locks[i];
-        if (request->owner != lock)
-            continue;
-        if (lock->priv.state == RL_IDLE && lock->status != REDLOCK_PENDING)
-            violated("a reply is due to a lock that is the caller's");
-        if ((rl_is(command, RL_CREATES) && !(lock->priv.attempt.creating >> n & 1)) ||
-            (command == RL_EXTEND && request->role >= RL_LATE &&
-             !(lock->priv.attempt.behind >> n & 1)))
-            violated("a reply is due from a node that is not known to owe it");
-    }
+    if (request->owner == NULL || request->round == RL_OWED ||
+        (nth == 0 && node->priv.part > ((request->command & RL_WITH_CACHING) != 0)))
+        return NULL;
+    return (const struct redlock_lock *)request->owner;
 }
 
+/* A lock knows how many replies each node owes it: none if it is the caller's again. No reply is of a later round than the lock's. */
 static void check_requests(const struct client *c)
 {
-    unsigned n, nth;
+    unsigned due[LOCKS], n, nth, i;
 
-    for (n = 0; n < c->listed; n++)
-        for (nth = 0; nth < c->nodes[n].priv.count; nth++)
-            check_request(c, n, nth);
+    for (n = 0; n < c->listed; n++) {
+        memset(due, 0, sizeof due);
+        for (nth = 0; nth < c->nodes[n].priv.count; nth++) {
+            const struct redlock_lock *lock = waits_for(&c->nodes[n], nth);
+            if (lock == NULL)
+                continue;
+            due[lock - c->locks]++;
+            if (nth_request(&c->nodes[n], nth)->round > lock->priv.attempt.round)
+                violated("a reply is due to a later round");
+        }
+        for (i = 0; i < c->lock_count; i++) {
+            const struct redlock_lock *lock = &c->locks[i];
+            unsigned known = lock->priv.attempt.replies_due[n];
+            if (due[i] > 0 && lock->priv.state == RL_IDLE && lock->status != REDLOCK_PENDING)
+                violated("a reply is due to a lock that is the caller's");
+            if (due[i] > known || (due[i] < known && lock->priv.state >= RL_ASKING &&
+                                   lock->status == REDLOCK_PENDING))
+                violated("a lock does not know how many replies are due");
+        }
+    }
 }
 
 static void check_holders(const struct client *c)
@@ -2204,6 +2200,7 @@ static void hand_off_to(struct client *c, unsigned i, struct client *to, unsigne
         left_ms = from->ttl_ms;
     redlock_lock_init(lock, from->key, from->key_size, from->ttl_ms);
     memcpy(lock->token, from->token, sizeof lock->token);
+    memcpy(lock->generation, from->generation, sizeof lock->generation);
     set_label(lock, from->label, from->label_size);
     set_extra_keys(lock, from->extra_keys, from->extra_key_count);
     set_use_fencing(lock, from->use_fencing);
@@ -3106,11 +3103,11 @@ static void heal_all(void)
     note("all servers heal");
 }
 
-/* Whether each server has the key, and is a member; but for those with a true doubt (R8b), and those that have
+/* Whether each server has the key, and is a member; but for those that have
    the key of an earlier lock, because its release did not reach them. */
 static int is_whole(const struct client *c)
 {
-    unsigned i, whole = (servers_that_have(&c->locks[0]) & c->locks[0].members) | c->doubtful;
+    unsigned i, whole = servers_that_have(&c->locks[0]) & c->locks[0].members;
 
     for (i = 0; i < server_count; i++)
         whole |= (unsigned)has_an_old_key(i) << i;
@@ -3119,7 +3116,7 @@ static int is_whole(const struct client *c)
 
 static void change(struct client *c)
 {
-    int may_fail = c->locks[0].valid_until_us == 0 || (is_whole(c) && c->doubtful == 0);
+    int may_fail = c->locks[0].valid_until_us == 0 || is_whole(c);
     int may_restart = may_fail && bits(healthy_servers()) == server_count;
     unsigned i, what = roll(8), server = roll(server_count);
 
@@ -3158,7 +3155,6 @@ static void calls_after_a_change(struct client *c, unsigned calls)
         if (healthy == 0)
             healthy_us = now_us;
         if (c->locks[0].valid_until_us == 0) {
-            c->doubtful = 0;
             status = call(c, 'a', 5000);
             if (status != REDLOCK_OK &&
                 REDLOCK_OWED_MAX > 0) /* else a lost release is not repeated */
@@ -3176,8 +3172,8 @@ static void calls_after_a_change(struct client *c, unsigned calls)
     if (!REDLOCK_MINIMAL && broken == NULL && healthy >= REPAIRS &&
         now_us > healthy_us + SETTLE_MS * MS && !is_whole(c)) {
         pass_gap(c);
-        note("servers %#x have the key, members %#x, in doubt %#x", servers_that_have(&c->locks[0]),
-             c->locks[0].members, c->doubtful);
+        note("servers %#x have the key, members %#x", servers_that_have(&c->locks[0]),
+             c->locks[0].members);
         violated("a lock is not repaired on all servers");
     }
 }

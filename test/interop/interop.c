@@ -169,6 +169,7 @@ static void answers(const struct other *other, const char *command, const char *
 static void pretend(void)
 {
     memset(lock.token, 0x5a, sizeof lock.token);
+    memset(lock.generation, 0x5a, sizeof lock.generation);
     lock.members = (1 << NODES) - 1;
     is_int((int)redlock_adopt(&client, &lock, 10000), REDLOCK_OK, "ours pretends to hold it");
 }

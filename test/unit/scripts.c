@@ -20,6 +20,8 @@ int main(void)
     printf("return {\n");
     for (i = 0; i < sizeof scripts / sizeof *scripts; i++)
         printf("%s = [==[%s%s]==],\n", scripts[i].name, rl_head, rl_script_of(scripts[i].command));
+    printf("label_extend = [==[%s%s]==],\n", rl_label_head, rl_extend_script);
+    printf("label_delete = [==[%s%s]==],\n", rl_label_head, rl_delete_script);
     printf("}\n");
     return 0;
 }

@@ -154,7 +154,7 @@ end
 
 local function eval(name, keys, arguments)
     local environment = { redis = { call = call, pcall = call }, KEYS = keys, ARGV = arguments,
-        math = math, string = string, table = table, tonumber = tonumber }
+        math = math, string = string, table = table, tonumber = tonumber, type = type }
     local chunk, why
     if setfenv then
         chunk, why = loadstring(scripts[name])
@@ -187,8 +187,43 @@ is(eval('delete', { 'k' }, { 'mine' }), '1', 'release')
 is(eval('delete', { 'k' }, { 'mine' }), '0', 'release again')
 
 if not minimal then
-    is(eval('extend', { 'k' }, { 'mine', '30000' }), '2', 'repair')
-    is(store.k, 'mine', 'the key')
+    -- Behind the first 32 characters of a token are the eight of the generation.
+    local name, label = ('0123456789abcdef'):rep(2), ':host'
+    local first, second = name .. '0000002a' .. label, name .. 'fffffffe' .. label
+    store.k, expires.k = first, 10000
+    is(eval('extend', { 'k' }, { second, '30000', '1' }), '42', 'extend: the generation of the key')
+    is(eval('extend', { 'k' }, { second, '40000' }), '42', 'repair, where the key is not missing')
+    is(store.k, first, 'the key stays')
+    is(expires.k, 40000, 'the new ttl')
+    store.k = nil
+    is(eval('extend', { 'k' }, { second, '30000' }), '4294967294', 'repair')
+    is(store.k, second, 'the key')
+    is(eval('extend', { 'k' }, { first, '30000', '1' }), '4294967294', 'extend: the generation of the repair')
+    is(eval('delete', { 'k' }, { first }), '1', 'release a repaired key')
+    store.k = ('0123456789abcdee'):rep(2) .. '0000002a' .. label
+    is(eval('extend', { 'k' }, { first, '30000' }), '0', 'repair, where another client has the key')
+    is(eval('delete', { 'k' }, { first }), store.k, 'release the lock of another client: its token')
+    store.a, store.b, expires.a, expires.b = first, nil, 50000, nil
+    is(eval('extend', { 'a', 'b' }, { second, '30000', '1' }), '0', 'extend two keys, one is missing')
+    is(eval('extend', { 'a', 'b' }, { second, '30000' }), '4294967294', 'repair two keys')
+    is(store.a .. store.b, second .. second, 'both have the new generation')
+    is(expires.a, 50000, 'that of the first is not shorter')
+    is(expires.b, 30000, 'that of the second')
+    store.b = first
+    is(eval('extend', { 'b', 'a' }, { second, '30000', '1' }), '0', 'extend two keys of different generations')
+    is(eval('delete', { 'a', 'b' }, { first }), '1', 'release two keys of different generations')
+    store.k, expires.k = 'job1', 10000
+    is(eval('label_extend', { 'k' }, { 'job1', '30000', '1' }), '1', 'extend a label')
+    is(eval('label_extend', { 'k' }, { 'job', '30000', '1' }), '0', 'extend another label')
+    is(eval('label_delete', { 'k' }, { 'job12' }), 'job1', 'release another label')
+    is(eval('label_delete', { 'k' }, { 'job1' }), '1', 'release a label')
+    is(eval('label_delete', { 'k' }, { 'false' }), '0', 'release a label that looks like a missing key')
+    is(eval('label_extend', { 'k' }, { 'false', '30000', '1' }), '0', 'extend a label that looks like a missing key')
+    is(eval('label_extend', { 'k' }, { name .. '0000002a', '30000', '1' }), '0', 'extend a label that looks like a token')
+    store.k = name .. '0000002b'
+    is(eval('label_extend', { 'k' }, { name .. '0000002a', '30000', '1' }), '0', 'it is compared whole')
+    is(eval('label_delete', { 'k' }, { name .. '0000002a' }), name .. '0000002b', 'here, too')
+    store.k = nil
     is(eval('take', { 'a', 'b' }, { 'mine', '30000' }), '1', 'take two keys')
     is(eval('take', { 'c', 'b' }, { 'mine', '30000' }), '0', 'take one that is taken')
     is(store.c, nil, 'the other key')

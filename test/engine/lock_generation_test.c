@@ -1,0 +1,468 @@
+/* lock_generation_test.c - generations: which command has created our key on a node. R8, R9, R14
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "one_lock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static void put_value(char text[41], const struct redlock_lock *of)
+{
+    unsigned n;
+
+    for (n = 0; n < sizeof of->token; n++)
+        sprintf(text + 2 * n, "%02x", of->token[n]);
+}
+
+/* Whether node i has the key of the lock, in any generation. */
+static int has_key(int i)
+{
+    const struct mini_key *key = fake_find(i, "k", 1);
+    char value[41];
+
+    put_value(value, &lock);
+    return key != NULL && memcmp(key->value, value, 32) == 0;
+}
+
+static void copy_value(char value[41], int i)
+{
+    const struct mini_key *key = fake_find(i, "k", 1);
+
+    memset(value, 0, 41);
+    if (key != NULL)
+        memcpy(value, key->value, 40);
+}
+
+/* Another client has held the lock on these nodes, and has released it. */
+static void another_had_it(int from, int to)
+{
+    held_by("another", from, to);
+    fake_pass(&client, 5 * MS);
+    delete_on(from, to);
+}
+
+/* ---- The value ------------------------------------------------------------------------------ */
+
+/* The SET stores the token as it is. Each repair stores other last bytes. All are released. */
+static void r09_each_repair_has_its_own_generation(void)
+{
+    char token[41], value[2][41];
+    int i;
+
+    begin_with_defaults(3);
+    is_int(acquire(0), REDLOCK_OK, "r09: held");
+    fake_pass(&client, 10 * MS);
+    put_value(token, &lock);
+    copy_value(value[0], 2);
+    ok(strcmp(value[0], token) == 0, "r09: the value is the token");
+    for (i = 0; i < 2; i++) {
+        fake_delete(2, "k");
+        is_int(extend(), REDLOCK_OK, "r09: extended");
+        fake_pass(&client, 10 * MS);
+        copy_value(value[i], 2);
+        ok(has_key(2) && strcmp(value[i], token) != 0, "r09: repaired, with another value");
+    }
+    ok(strcmp(value[0], value[1]) != 0, "r09: each time with another one");
+    is_int(extend(), REDLOCK_OK, "r09: extended");
+    fake_pass(&client, 10 * MS);
+    is_int(lock.members, 7, "r09: a member again");
+    is_int(release(100), REDLOCK_OK, "r09: released");
+    fake_pass(&client, 10 * MS);
+    is_int((int)fake_keys_left(), 0, "r09: on all nodes");
+}
+
+/* The native release names the whole value, so it is not used where the value is another. */
+static void r11_a_repaired_node_is_released_by_the_script(void)
+{
+    int i;
+
+    begin_with_defaults(3);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].server.native = 1;
+    warm_up();
+    warm_up();
+    is_int(acquire(0), REDLOCK_OK, "r11: held");
+    fake_pass(&client, 10 * MS);
+    fake_delete(2, "k");
+    is_int(extend(), REDLOCK_OK, "r11: extended");
+    fake_pass(&client, 10 * MS);
+    fake_logged = 0;
+    is_int(release(100), REDLOCK_OK, "r11: released");
+    fake_pass(&client, 10 * MS);
+    is_int((int)fake_count(0, 'N'), 1, "r11: by the native command");
+    is_int((int)fake_count(2, 'N'), 0, "r11: but where it was repaired");
+    is_int((int)fake_keys_left(), 0, "r11: on all nodes");
+}
+
+/* Labels that are tokens are compared whole, whatever they are. */
+static void r09_a_label_is_compared_whole(const char *mine, const char *other)
+{
+    static char label[41];
+
+    if (REDLOCK_LABEL_MAX < strlen(mine))
+        return;
+    begin_with_defaults(3);
+    snprintf(label, sizeof label, "%s", mine);
+    lock.label = label;
+    lock.label_size = (uint8_t)strlen(label);
+    lock.token_is_label = 1;
+    is_int(acquire(0), REDLOCK_OK, "r09: held by label %s", mine);
+    fake_pass(&client, 10 * MS);
+    is_int(extend(), REDLOCK_OK, "r09: extended");
+    fake_pass(&client, 10 * MS);
+    is_int(lock.members, 7, "r09: all are members");
+    fake_delete(2, "k");
+    fake_put(2, "k", other, 60000);
+    is_int(extend(), REDLOCK_OK, "r09: extended by two");
+    fake_pass(&client, 10 * MS);
+    is_int(lock.members, 3, "r09: the third has label %s: no member", other);
+    is_int(release(100), REDLOCK_OK, "r09: released");
+    fake_pass(&client, 10 * MS);
+    ok(fake_find(2, "k", 1) != NULL, "r09: the key of the other label stays");
+    redlock_deinit(&client);
+}
+
+/* A label that is the token has no generation, so its key is not created again. */
+static void r09_a_label_is_not_repaired(void)
+{
+    if (REDLOCK_LABEL_MAX == 0)
+        return;
+    begin_with_defaults(3);
+    lock.label = "job1";
+    lock.label_size = 4;
+    lock.token_is_label = 1;
+    is_int(acquire(0), REDLOCK_OK, "r09: held by a label");
+    fake_pass(&client, 10 * MS);
+    fake_delete(2, "k");
+    is_int(extend(), REDLOCK_OK, "r09: extended by two");
+    fake_pass(&client, 10 * MS);
+    ok(fake_find(2, "k", 1) == NULL, "r09: a label is not repaired");
+    redlock_deinit(&client);
+}
+
+/* ---- Several keys --------------------------------------------------------------------------- */
+
+/* One of two keys is gone on nodes 1 and 2, and another client has held it there. The repair finds the other key as it was. */
+static void r09_one_of_two_keys(int lost)
+{
+    static const struct redlock_key second = {"l", 1};
+    static const char *const keys[] = {"k", "l"};
+    int i;
+
+    begin_with_defaults(3);
+    lock.extra_keys = &second;
+    lock.extra_key_count = 1;
+    is_int(acquire(0), REDLOCK_OK, "r09: held, two keys");
+    fake_pass(&client, 10 * MS);
+    for (i = 1; i < 3; i++) {
+        fake_delete(i, keys[lost]);
+        fake_put(i, keys[lost], "another", 60000);
+        fake_delete(i, keys[lost]);
+    }
+    is_int(extend(), REDLOCK_LOST, "r09: key %d is gone on two of three nodes: lost", lost);
+    redlock_deinit(&client);
+
+    begin_with_defaults(3);
+    lock.extra_keys = &second;
+    lock.extra_key_count = 1;
+    is_int(acquire(0), REDLOCK_OK, "r09: held, two keys");
+    fake_pass(&client, 10 * MS);
+    fake_delete(2, keys[lost]);
+    is_int(extend(), REDLOCK_OK, "r09: key %d is gone on one node: extended", lost);
+    fake_pass(&client, 10 * MS);
+    ok(fake_find(2, "k", 1) != NULL && fake_find(2, "l", 1) != NULL, "r09: repaired");
+    is_int(lock.members, 3, "r09: no member by that");
+    is_int(extend(), REDLOCK_OK, "r09: extended");
+    fake_pass(&client, 10 * MS);
+    is_int(lock.members, 7, "r09: a member by the next round");
+    is_int(release(100), REDLOCK_OK, "r09: released");
+    fake_pass(&client, 10 * MS);
+    is_int((int)fake_keys_left(), 0, "r09: all keys");
+    redlock_deinit(&client);
+}
+
+/* The second key is repaired twice: the first repair is delayed. The second key is lost, another client has it on two nodes, and then the
+   delayed repair runs. The first key was there all the time. */
+static void r09_a_late_repair_of_one_of_two_keys(void)
+{
+    static const struct redlock_key second = {"l", 1};
+    unsigned n, asked;
+
+    memset(&settings, 0, sizeof settings);
+    begin(3);
+    fake_nodes[0].delay_us = fake_nodes[1].delay_us = 3 * MS;
+    warm_up();
+    lock.extra_keys = &second;
+    lock.extra_key_count = 1;
+    lock.ttl_ms = 60000;
+    is_int(acquire(0), REDLOCK_OK, "r09: held, two keys");
+    fake_pass(&client, 20 * MS);
+    fake_delete(2, "l");
+    asked = fake_count(2, 'E');
+    redlock_extend_start(&client, &lock);
+    fake_pass(&client, 0);
+    for (n = 0; n < 400 && fake_count(2, 'E') == asked; n++)
+        fake_pass(&client, 50);
+    fake_hold(2); /* the repair */
+    fake_pass(&client, 1500 * MS);
+    redlock_next_completed(&client);
+    for (n = 0; n < 3; n++) { /* on another connection */
+        is_int(extend(), REDLOCK_OK, "r09: extended");
+        fake_pass(&client, 20 * MS);
+    }
+    is_int(lock.members, 7, "r09: repaired by another one: a member");
+    fake_delete(1, "l");
+    fake_delete(2, "l");
+    fake_put(1, "l", "another", 60000);
+    fake_put(2, "l", "another", 60000);
+    fake_pass(&client, 10 * MS);
+    fake_delete(1, "l");
+    fake_delete(2, "l");
+    ok(fake_arrive(2) > 0 && fake_find(2, "l", 1) != NULL,
+       "r09: the late repair creates the second key");
+    is_int(extend() != REDLOCK_OK, 1, "r09: not extended, as another client had the second key");
+    redlock_deinit(&client);
+}
+
+/* ---- Late replies --------------------------------------------------------------------------- */
+
+/* The repair of node 2 runs only after another client had the lock there and on node 1; the reply to it arrives in round 3, which succeeds
+   by nodes 0 and 1. The yes of node 2 to that round arrives when round 4 has begun. Round 3 began before the repair had run, so that yes
+   makes no member; else round 4 would succeed, although another client had the lock. */
+static void r09_a_yes_that_is_a_round_late(void)
+{
+    unsigned n, asked;
+
+    begin_with_defaults(3);
+    fake_nodes[0].delay_us = fake_nodes[1].delay_us = 3 * MS;
+    warm_up();
+    is_int(acquire(0), REDLOCK_OK, "r09: held");
+    fake_pass(&client, 20 * MS);
+    fake_delete(2, "k");
+    asked = fake_count(2, 'E');
+    redlock_extend_start(&client, &lock);
+    fake_pass(&client, 0);
+    for (n = 0; n < 400 && fake_count(2, 'E') == asked; n++)
+        fake_pass(&client, 50);
+    fake_nodes[2].hung = 1;
+    fake_pass(&client, 20 * MS);
+    ok(redlock_next_completed(&client) == &lock && lock.status == REDLOCK_OK && !has_key(2),
+       "r09: extended by two, the repair of node 2 is under way");
+    fake_nodes[0].delay_us = 20 * MS;
+    fake_nodes[1].delay_us = 1 * MS;
+    client.priv.full = 4;                 /* the extension waits for the reply to the repair */
+    redlock_extend_start(&client, &lock); /* round 3 */
+    fake_pass(&client, 4 * MS);
+    is_int(lock.granted, 2, "r09: node 1 has said yes in round 3");
+    fake_delete(1, "k");
+    another_had_it(1, 2);
+    fake_nodes[2].delay_us = 100;
+    fake_resume(2);
+    fake_nodes[2].delay_us = 30 * MS;
+    ok(has_key(2), "r09: the repair runs after another client had the lock");
+    asked = fake_count(2, 'E');
+    fake_pass(&client, 2 * MS);
+    is_int((int)(fake_count(2, 'E') - asked), 1,
+           "r09: behind the reply to it node 2 is sent the extension of round 3");
+    while (lock.status == REDLOCK_PENDING)
+        fake_pass(&client, 100);
+    is_int(lock.status, REDLOCK_OK, "r09: round 3 succeeds, as nobody had the lock before it");
+    redlock_next_completed(&client);
+    fake_nodes[1].delay_us = 25 * MS; /* that it has not the key is known last */
+    is_int(extend() != REDLOCK_OK, 1, "r09: round 4 fails, as another client had it");
+    redlock_deinit(&client);
+}
+
+/* ---- Numbers of rounds ---------------------------------------------------------------------- */
+
+/* A yes of the third round is under way while so many rounds follow that its number comes again. */
+static void r09_a_yes_to_an_earlier_round_of_this_number(unsigned rounds)
+{
+    unsigned i;
+    uint64_t until_us;
+
+    memset(&settings, 0, sizeof settings);
+    settings.extend_max = 1000;
+    settings.stall_ms = 600000;
+    begin(3);
+    lock.ttl_ms = 600000;
+    warm_up();
+    is_int(acquire(0), REDLOCK_OK, "r09: held");
+    fake_pass(&client, 10 * MS);
+    fake_nodes[2].delay_us = 5000 * MS;
+    until_us = fake_now_us + 5000 * MS;
+    for (i = 0; i < rounds && extend() == REDLOCK_OK; i++)
+        client.priv.full = 4; /* node 2 was sent only the first one */
+    is_int((int)i, (int)rounds, "r09: extended %u times by two nodes", rounds);
+    is_int((int)fake_count(2, 'E'), 1, "r09: the yes of the third is under way");
+    fake_delete(1, "k");
+    another_had_it(1, 1);
+    fake_delete(2, "k");
+    another_had_it(2, 2);
+    client.priv.full = 4;
+    fake_nodes[0].delay_us = 20 * MS;
+    fake_nodes[1].hung = 1;
+    fake_now_us = until_us - 5 * MS;
+    is_int(extend() != REDLOCK_OK, 1, "r09: a round fails, as another client had the lock");
+    redlock_deinit(&client);
+}
+
+/* ---- Another process ------------------------------------------------------------------------ */
+
+static int adopted(uint32_t remaining_ms)
+{
+    struct redlock_lock mine = lock;
+
+    redlock_abandon(&client, &lock);
+    redlock_deinit(&client);
+    redlock_init(&client, fake_io(), nodes, 3, &settings);
+    redlock_lock_init(&lock, "k", 1, mine.ttl_ms);
+    hand_over(&lock, &mine);
+    return (int)redlock_adopt(&client, &lock, remaining_ms);
+}
+
+/* The lock is repaired on node 1 twice, the first repair is still under way when it is adopted. */
+static void adopt_with_a_late_repair(uint32_t remaining_ms)
+{
+    unsigned n, asked;
+
+    begin_with_defaults(3);
+    fake_nodes[0].delay_us = fake_nodes[2].delay_us = 3 * MS;
+    warm_up();
+    fake_put(2, "k", "other", 60000);
+    is_int(acquire(0), REDLOCK_OK, "r08: held by nodes 0 and 1");
+    fake_delete(2, "k");
+    fake_pass(&client, 20 * MS);
+    is_int(extend(), REDLOCK_OK, "r08: extended");
+    fake_pass(&client, 20 * MS);
+    is_int(extend(), REDLOCK_OK, "r08: extended");
+    fake_pass(&client, 20 * MS);
+    is_int(lock.members, 7, "r08: all are members");
+    fake_delete(1, "k");
+    asked = fake_count(1, 'E');
+    redlock_extend_start(&client, &lock);
+    fake_pass(&client, 0);
+    for (n = 0; n < 400 && fake_count(1, 'E') == asked; n++)
+        fake_pass(&client, 50);
+    fake_hold(1); /* the repair */
+    fake_pass(&client, 1500 * MS);
+    redlock_next_completed(&client);
+    for (n = 0; n < 3; n++) { /* on another connection */
+        is_int(extend(), REDLOCK_OK, "r08: extended");
+        fake_pass(&client, 20 * MS);
+    }
+    is_int(lock.members, 7, "r08: repaired by another one: a member again");
+    is_int(adopted(remaining_ms), REDLOCK_OK, "r08: another process adopts it");
+}
+
+/* After the validity the first yes of a member proves nothing: its key may have expired, and have come back. A late extension has
+   kept the key on node 0. */
+static void r08_adopted_and_extended_after_its_end(void)
+{
+    char value[41];
+
+    adopt_with_a_late_repair(1000);
+    copy_value(value, 0);
+    fake_put(0, "k", value, 60000);
+    fake_pass(&client, 11000 * MS);
+    is_int((int)fake_keys_left(), 1, "r08: it has expired on nodes 1 and 2");
+    another_had_it(1, 2);
+    ok(fake_arrive(1) > 0 && has_key(1), "r08: the late repair creates the key");
+    ok(extend() != REDLOCK_OK, "r08: not extended, as another client had it");
+    fake_pass(&client, 100 * MS);
+    ok(extend() != REDLOCK_OK, "r08: nor later");
+    redlock_deinit(&client);
+}
+
+/* While it is valid, it does. */
+static void r08_adopted_and_extended_in_time(void)
+{
+    adopt_with_a_late_repair(9000);
+    is_int(extend(), REDLOCK_OK, "r08: extended");
+    fake_pass(&client, 20 * MS);
+    is_int(lock.members, 7, "r08: all are members");
+    fake_nodes[0].hung = 1;
+    is_int(extend(), REDLOCK_OK, "r08: extended without node 0");
+    redlock_deinit(&client);
+}
+
+/* With the generations that the other process knows, no clock is needed: the key of node 1 was gone in between, although the lock is
+   valid. */
+static void r08_adopted_with_its_generations(void)
+{
+    adopt_with_a_late_repair(9000);
+    fake_delete(0, "k");
+    fake_delete(1, "k");
+    another_had_it(0, 1);
+    ok(fake_arrive(1) > 0 && has_key(1), "r08: the late repair creates the key");
+    ok(extend() != REDLOCK_OK, "r08: not extended, as another client had it");
+    redlock_deinit(&client);
+}
+
+/* ---- Servers that forget: R14 --------------------------------------------------------------- */
+
+/* Ours has a short ttl, that of the other client is long. Node 2 has granted the lock to the other client, and restarts empty. It is
+   repaired, and must not vote before the ttl of the other client is over: its SET to node 1 is still under way, and is granted when our
+   key has expired there. */
+static void r14_a_grant_that_the_node_forgot(void)
+{
+    unsigned i;
+
+    if (!REDLOCK_RESTART_GUARD)
+        return;
+    memset(&settings, 0, sizeof settings);
+    settings.longest_ttl_ms = 30000;
+    begin(3);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].server.age_s = 1000;
+    lock.ttl_ms = 2000;
+    fake_put(2, "k", "another", 30000); /* granted now, for 30 s */
+    is_int(acquire(0), REDLOCK_OK, "r14: held by nodes 0 and 1, another client was granted node 2");
+    fake_pass(&client, 10 * MS);
+    lose_keys(2);
+    fake_nodes[2].server.age_s = 0;
+    for (i = 0; i < 4; i++) {
+        is_int(extend(), REDLOCK_OK, "r14: extended by nodes 0 and 1");
+        fake_pass(&client, 300 * MS);
+    }
+    fake_nodes[1].hung = 1; /* for us */
+    for (i = 0; i < 8; i++) {
+        extend();
+        fake_pass(&client, 300 * MS);
+    }
+    ok(fake_find(1, "k", 1) == NULL,
+       "r14: our key has expired on node 1: granted to the other client");
+    is_int((int)redlock_remaining_ms(&client, &lock), 0,
+           "r14: and we do not hold the lock any more");
+    redlock_deinit(&client);
+}
+
+int main(void)
+{
+    if (REDLOCK_MINIMAL)
+        return done_testing();
+    r09_each_repair_has_its_own_generation();
+    r11_a_repaired_node_is_released_by_the_script();
+    r09_a_label_is_compared_whole("0123456789abcdef0123456789abcdef01234567",
+                                  "0123456789abcdef0123456789abcdef89abcdef");
+    r09_a_label_is_compared_whole("0123456789abcdef0123456789abcdef01234567",
+                                  "0123456789abcdef0123456789abcdef01234589");
+    r09_a_label_is_compared_whole("0123456789abcdef01234567", "0123456789abcdef01234568");
+    r09_a_label_is_compared_whole("job1", "job12");
+    r09_a_label_is_not_repaired();
+    r09_one_of_two_keys(0);
+    r09_one_of_two_keys(1);
+    r09_a_late_repair_of_one_of_two_keys();
+    r09_a_yes_that_is_a_round_late();
+    r09_a_yes_to_an_earlier_round_of_this_number(1);
+    r09_a_yes_to_an_earlier_round_of_this_number(253);
+    r09_a_yes_to_an_earlier_round_of_this_number(254);
+    r09_a_yes_to_an_earlier_round_of_this_number(255);
+    r09_a_yes_to_an_earlier_round_of_this_number(256);
+    r08_adopted_and_extended_after_its_end();
+    r08_adopted_and_extended_in_time();
+    r08_adopted_with_its_generations();
+    r14_a_grant_that_the_node_forgot();
+    return done_testing();
+}
