@@ -99,7 +99,7 @@ static enum rl_error rl_bad_node(struct redlock_client *c, const struct redlock_
 
     if (node->user != NULL && node->password == NULL)
         return RL_USER_WITHOUT_PASSWORD;
-    if (node->password != NULL && rl_encode(c, &message, 0) == 0)
+    if (node->password != NULL && rl_encode(c, &message) == 0)
         return RL_LONG_PASSWORD;
     if (node->address == NULL || node->address[0] == '\0')
         return RL_NO_ADDRESS;

@@ -25,16 +25,17 @@ static const char rl_head[] = "local c,K,A,N=redis.call,KEYS,ARGV,tonumber ";
 #define rl_label_head rl_head /* nothing is repaired, so nothing has another generation */
 #endif
 
-/* Releases. Returns 1 when all keys had our token and were deleted; 0 when a key is missing,
-   unless another is somebody else's: then the token of the holder, which tells contention from a
-   holder. It is that of the first such key, as PTTL asks for the first key. Or the error: before
-   Redis 7.0 `call` would hide it in a long text. With its sha1sum, for EVALSHA. */
+/* Releases. Returns 1 when all keys had our token and were deleted; 0 when a key is missing. But if
+   another client has a key: how long that key lives, in ms, a blank, and the token there; that of
+   the first such key. Or the error: before Redis 7.0 `call` would hide it in a long text. With its
+   sha1sum, for EVALSHA. */
 #if !REDLOCK_MINIMAL
 static const char rl_delete_script[] =
     "c=redis.pcall local r,t=1,A[1]:sub(1,m)for i=#K,1,-1 do local v=c('get',K[i])"
-    "v=type(v)=='string'and v:sub(1,m)==t and c('del',K[i])or v "
+    "if type(v)=='string'then v=v:sub(1,m)==t and c('del',K[i])or(N(c('pttl',K[i]))or 0)..' '..v "
+    "end "
     "r=v~=1 and(v or r==1 and 0)or r end return r";
-#define RL_DELETE_SHA1 "77f83287eab7ea094ae89eb7c31dc0b08379c8bc"
+#define RL_DELETE_SHA1 "a0e501ec74877f5781f8ca29d772eb1b19854374"
 /* Extends. Returns the generation of the keys: all are ours, and were created by one command, so
    that any that was gone in between shows; 0: some are not. Unless a third argument forbids it,
    missing keys are created, with the generation of this token, which all keys get then. Never
@@ -96,28 +97,26 @@ static const char rl_leave_script[] =
     "if d and d~=1 then return d end local f=c('zrange',q,0,9)"
     "if#f>0 then c('zrem',q,n)c('del',l..n)end for j=1,#f do local w=f[j]"
     "if w~=n and i<2 then local t=N(c('get',l..w))if not t then c('zrem',q,w)else i=i+1 "
-    "if t>0 then c('set',l..w,0,'px',t)end end end end return d and(i>0 and 2 or 1)or v or 0";
+    "if t>0 then c('set',l..w,0,'px',t)end end end end if d then return i>0 and 2 or 1 end "
+    "return type(v)=='string'and(N(c('pttl',K[1]))or 0)..' '..v or v or 0";
 static const char rl_queue_suffix[] = ":wait";
 /* The run_id of the server process, and its age in seconds. R13, R14 */
 static const char rl_info_script[] = "local i=c('info','server')return{i:match'run_id:(%w+)',"
                                      "N(i:match'uptime_in_seconds:(%-?%d+)'or 0)}";
 
-/* The longest command, with what goes with it, must fit into the send buffer. The words around
-   script, key and token take 48 bytes; 17 more for the ttl, 7 for "1"; for a fencing token 26, and
-   11 with suffix and length of its key; CLIENT CACHING 38; PTTL 24 and the key. Several keys count
-   as one, see rl_check_keys. */
+/* The longest command must fit into the send buffer. The words around script, key and token take 48
+   bytes; 17 more for the ttl, 7 for "1"; for a fencing token 26, and 11 with suffix and length of
+   its key. Several keys count as one, see rl_check_keys. */
 enum {
     RL_TOKEN_HEX = 40,
     RL_HEAD_SIZE = sizeof rl_head - 1,
-    RL_LONGEST_DELETE = 48 + RL_HEAD_SIZE + sizeof rl_delete_script +
-                        (REDLOCK_NOTIFICATION ? 38 : 0) +
-                        (REDLOCK_TEXTS ? 24 + REDLOCK_KEY_MAX : 0),
+    RL_LONGEST_DELETE = 48 + RL_HEAD_SIZE + sizeof rl_delete_script,
     RL_LONGEST_EXTEND = 72 + RL_HEAD_SIZE + sizeof rl_extend_script,
     RL_LONGEST_FENCE = 48 + 17 + 2 * 17 + 18 + sizeof rl_fence_suffix + sizeof rl_fence_script +
                        REDLOCK_KEY_MAX + RL_HEAD_SIZE,
     RL_LONGEST_LOCK = RL_LONGEST_DELETE > RL_LONGEST_EXTEND ? RL_LONGEST_DELETE : RL_LONGEST_EXTEND,
     RL_LONGEST_ENTER = 48 + 3 * 17 + RL_HEAD_SIZE + sizeof rl_enter_script + 2 * REDLOCK_KEY_MAX +
-                       24 + sizeof rl_queue_suffix + RL_NAME_SIZE + 38,
+                       24 + sizeof rl_queue_suffix + RL_NAME_SIZE,
     RL_LONGEST_SINGLE =
         REDLOCK_FENCING && RL_LONGEST_FENCE > RL_LONGEST_LOCK ? RL_LONGEST_FENCE : RL_LONGEST_LOCK,
     RL_LONGEST = (REDLOCK_FAIR && RL_LONGEST_ENTER > RL_LONGEST_SINGLE ? RL_LONGEST_ENTER
@@ -212,7 +211,7 @@ static const char rl_words[] = /* clang-format off */
     "3" "4AUTH" RL_PUT_USER RL_PUT_PASSWORD "\0"
     "2" "6SELECT" RL_PUT_DATABASE "\0"
 #if REDLOCK_NOTIFICATION
-    "5" "6CLIENT" "8TRACKING" "2ON" "5OPTIN" "6NOLOOP"
+    "4" "6CLIENT" "8TRACKING" "2ON" "6NOLOOP"
 #endif
     "\0"
 #if REDLOCK_RESTART_GUARD
@@ -220,14 +219,6 @@ static const char rl_words[] = /* clang-format off */
 #endif
     "\0"
     "\0" /* READY */
-#if REDLOCK_TEXTS
-    "2" "4PTTL" RL_PUT_KEY
-#endif
-    "\0"
-#if REDLOCK_NOTIFICATION
-    "3" "6CLIENT" "7CACHING" "3YES"
-#endif
-    "\0"
     "\0"; /* clang-format on */
 
 /* The scripts of features that are left out are not in the program. */
@@ -355,10 +346,10 @@ static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsi
     resp_put_number(w, number);
 }
 
-static void rl_put_one(struct resp_writer *w, const struct rl_message *m, unsigned command)
+REDLOCK_PRIVATE void rl_put_command(struct resp_writer *w, const struct rl_message *m)
 {
     const char *text = rl_words;
-    unsigned more_keys = 0, which;
+    unsigned command = m->command, more_keys = 0, which;
 
     if (rl_is(command, RL_SCRIPTS))
         more_keys = m->owed != NULL ? m->owed->more_keys : rl_more_keys(m->lock, m->command);
@@ -374,16 +365,6 @@ static void rl_put_one(struct resp_writer *w, const struct rl_message *m, unsign
         resp_put_bytes(w, text, which - '0');
         text += which - '0';
     }
-}
-
-REDLOCK_PRIVATE void rl_put_command(struct resp_writer *w, const struct rl_message *m,
-                                    unsigned flags)
-{
-    if (flags & RL_WITH_CACHING)
-        rl_put_one(w, m, RL_CACHING);
-    rl_put_one(w, m, m->command);
-    if (flags & RL_WITH_PTTL)
-        rl_put_one(w, m, RL_PTTL);
 }
 
 REDLOCK_PRIVATE void rl_keep_release(struct redlock_owed *owed, const struct redlock_lock *lock)
@@ -434,8 +415,25 @@ REDLOCK_PRIVATE int rl_is_denial(const struct resp_item *item)
                              "ASK\0CROSSSLOT\0ERR The user ex\0ERR ACL failure\0");
 }
 
-/* Replies to SET; and to a script, which returns 1, 0 or another number, or the token of the
-   holder. */
+REDLOCK_PRIVATE const char *rl_holder_of(const struct resp_item *item, uint32_t *left_ms)
+{
+    const char *at = item->text, *end = at + item->text_used;
+    int forever = at < end && *at == '-'; /* PTTL replies -1 */
+    uint64_t left = 0;
+
+    if (forever)
+        at++;
+    for (; at < end && *at >= '0' && *at <= '9'; at++)
+        if (left < UINT32_MAX)
+            left = left * 10 + (unsigned)(*at - '0');
+    *left_ms = !forever && left < UINT32_MAX ? (uint32_t)left : UINT32_MAX;
+    if (at > item->text && at < end && *at == ' ')
+        return at + 1;
+    *left_ms = 0; /* not a reply of our script */
+    return item->text;
+}
+
+/* Replies to SET; and to a script, which returns 1, 0 or another number, or who has the key. */
 REDLOCK_PRIVATE enum rl_vote rl_vote_of(unsigned command, const struct resp_item *item)
 {
     int64_t number = item->integer;
@@ -571,7 +569,7 @@ static const char *rl_acl_rules(const struct redlock_node *node)
     };
     unsigned command = node->priv.requests[node->priv.first].command;
 
-    return rules + at[command & RL_COMMAND];
+    return rules + at[command];
 }
 
 /* Whether the ACL denies a command or a key, and the user would not read which command. Before

@@ -162,22 +162,7 @@ enum rl_command {
     RL_INFO,
     RL_READY, /* no command: the handshake is complete */
 
-    /* Sent with a command of a lock, see the flags. */
-    RL_PTTL,
-    RL_CACHING,
-
     RL_INVALIDATION /* no command: the server says that a key has changed. R7 */
-};
-
-/* Flags on a command: other commands that are sent with it, each with a separate reply. A command
-   and its flags fill one byte (redlock_request). */
-enum {
-    /* CLIENT CACHING before it: the server tells when the key that it reads changes. R7 */
-    RL_WITH_CACHING = REDLOCK_NOTIFICATION ? 32 : 0,
-    /* PTTL behind it: how long the holder has the key. */
-    RL_WITH_PTTL = REDLOCK_TEXTS ? 64 : 0,
-    /* What is not a flag. */
-    RL_COMMAND = 31
 };
 
 /* Sets of commands, for rl_is, without those of features that are left out. */
@@ -202,7 +187,7 @@ enum rl_vote {
     RL_NONSENSE    /* not a reply to this command */
 };
 
-/* Whether a command, without its flags, is in a set of commands. */
+/* Whether a command is in a set of commands. */
 static inline int rl_is(unsigned command, unsigned set)
 {
     return (int)(set >> command & 1);
@@ -217,9 +202,8 @@ struct rl_message {
     unsigned command;
 };
 
-/* Appends the command, and what goes with it. */
-REDLOCK_PRIVATE void rl_put_command(struct resp_writer *w, const struct rl_message *m,
-                                    unsigned flags);
+/* Appends the command. */
+REDLOCK_PRIVATE void rl_put_command(struct resp_writer *w, const struct rl_message *m);
 
 /* Keeps what the release of a lock says, for when the lock is the caller's again. R4 */
 REDLOCK_PRIVATE void rl_keep_release(struct redlock_owed *owed, const struct redlock_lock *lock);
@@ -233,7 +217,12 @@ enum {
     RL_NAME_SIZE = 1 + 2 * RL_NAME
 };
 
-/* The meaning of a reply to the main command. */
+/* What a release replies where another client has the key: the token there, of which the first bytes
+   are known, up to the end of the text. *left_ms: how long the key lives; UINT32_MAX: it does not
+   expire. */
+REDLOCK_PRIVATE const char *rl_holder_of(const struct resp_item *item, uint32_t *left_ms);
+
+/* The meaning of a reply to a command of a lock. */
 REDLOCK_PRIVATE enum rl_vote rl_vote_of(unsigned command, const struct resp_item *item);
 
 /* Whether the item is an error that a retry will not fix. Ask before rl_set_server_error cuts its
@@ -314,10 +303,8 @@ static inline redlock_mask rl_up(const struct redlock_client *c)
     return c->priv.in[REDLOCK_NODE_READY] | c->priv.in[REDLOCK_NODE_HANDSHAKE];
 }
 
-/* Encodes a command, and what goes with it, behind the used bytes of the send buffer. Its size; 0:
-   no room. */
-REDLOCK_PRIVATE size_t rl_encode(struct redlock_client *c, const struct rl_message *message,
-                                 unsigned flags);
+/* Encodes a command behind the used bytes of the send buffer. Its size; 0: no room. */
+REDLOCK_PRIVATE size_t rl_encode(struct redlock_client *c, const struct rl_message *message);
 
 /* Encodes a command once and queues it on all of `nodes` that have room. Returns these. `from`: a
    lock; for RL_OWED a redlock_owed; NULL: the handshake. */

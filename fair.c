@@ -119,8 +119,7 @@ static void rl_look(struct redlock_client *c, struct redlock_lock *lock)
     memset(lock->priv.fair.place, 0, sizeof lock->priv.fair.place);
     lock->priv.fair.taken = lock->priv.fair.near = lock->priv.attempt.free = 0;
     c->priv.waiting = 1;
-    lock->priv.unanswered =
-        rl_send_of_lock(c, lock, rl_notifying_nodes(c), RL_ENTER | RL_WITH_CACHING);
+    lock->priv.unanswered = rl_send_of_lock(c, lock, rl_notifying_nodes(c), RL_ENTER);
 }
 
 /* A node has replied the place, from 0; below 0: -1 - place, and the lock is free. */

@@ -243,10 +243,9 @@ static int rl_push(const struct redlock_client *c, struct redlock_node *node, vo
     return 1;
 }
 
-/* The oldest request has all its replies. */
+/* The oldest request is answered. */
 static void rl_pop(struct redlock_node *node)
 {
-    node->priv.part = 0;
     if (--node->priv.requests[node->priv.first].repeats > 0)
         return;
     node->priv.count--;
@@ -390,13 +389,12 @@ static void rl_out_add(struct redlock_client *c, unsigned nodes, size_t size)
     rl_set(&c->priv.out.unsent, nodes);
 }
 
-REDLOCK_PRIVATE size_t rl_encode(struct redlock_client *c, const struct rl_message *message,
-                                 unsigned flags)
+REDLOCK_PRIVATE size_t rl_encode(struct redlock_client *c, const struct rl_message *message)
 {
     struct resp_writer w = {c->priv.out_bytes + c->priv.out.used,
                             REDLOCK_SEND_MAX - (size_t)c->priv.out.used, 0, 0};
 
-    rl_put_command(&w, message, flags);
+    rl_put_command(&w, message);
     return w.overflow || c->priv.out.runs == sizeof c->priv.out_run / sizeof *c->priv.out_run
                ? 0
                : w.used;
@@ -405,7 +403,7 @@ REDLOCK_PRIVATE size_t rl_encode(struct redlock_client *c, const struct rl_messa
 REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsigned nodes,
                                      unsigned command, unsigned round)
 {
-    struct rl_message message = {NULL, NULL, NULL, command & RL_COMMAND};
+    struct rl_message message = {NULL, NULL, NULL, command};
     void *owner = round == RL_NO_REPLY ? NULL : from;
     struct redlock_node *node = c->priv.nodes;
     unsigned bit, sent = 0;
@@ -420,7 +418,7 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
         if (nodes == 0)
             return 0;
         message.node = rl_first_node(c, nodes); /* a command for several does not ask for it */
-        size = rl_encode(c, &message, command);
+        size = rl_encode(c, &message);
         /* too long for an empty buffer is only a password that has grown since redlock_init */
         if (size == 0 && (c->priv.out.used == 0 || !rl_make_room(c)))
             return 0;
@@ -677,18 +675,8 @@ static int rl_handshake_replied(struct redlock_client *c, struct redlock_node *n
     return 1;
 }
 
-/* The reply to CLIENT CACHING, which is not sent again after a denial; 0: it cannot be one. R7 */
-static int rl_caching_replied(struct redlock_node *node)
-{
-    const struct resp_item *item = &node->priv.reader.item;
-
-    if (rl_is_denial(item))
-        node->priv.notifies = 0;
-    return item->kind == RESP_STATUS || item->kind == RESP_ERROR;
-}
-
-/* The reply to the main command of a request. */
-static enum rl_vote rl_main_replied(struct redlock_client *c, struct redlock_node *node,
+/* The reply to a command of a lock. */
+static enum rl_vote rl_lock_replied(struct redlock_client *c, struct redlock_node *node,
                                     unsigned command)
 {
     struct resp_item *item = &node->priv.reader.item;
@@ -715,25 +703,6 @@ static enum rl_vote rl_main_replied(struct redlock_client *c, struct redlock_nod
     return vote;
 }
 
-/* The place of the main command among those of a request. */
-static unsigned rl_main_part(unsigned command)
-{
-    return (command & RL_WITH_CACHING) != 0;
-}
-
-/* One of the replies to the oldest request has come; with the last one the request is answered. */
-static void rl_end_part(struct redlock_client *c, struct redlock_node *node, unsigned command)
-{
-    unsigned part = node->priv.part, behind = (command & RL_WITH_PTTL) != 0;
-
-    if (part < rl_main_part(command) + behind) {
-        node->priv.part = (uint8_t)(part + 1);
-        return;
-    }
-    rl_pop(node);
-    rl_clear(&c->priv.full, node->priv.bit);
-}
-
 /* An item has come: fills `reply`, but for the vote, which it returns. Without an owner there is
    nothing to deliver; an invalidation is the node's. The vote is RL_NONSENSE where the item
    belongs to no request. Only replies to the handshake have more than one item: any other list is
@@ -743,11 +712,10 @@ static enum rl_vote rl_item_came(struct redlock_client *c, struct redlock_node *
 {
     struct redlock_request *request = &node->priv.requests[node->priv.first]; /* the oldest */
     struct resp_item *item = &node->priv.reader.item;
-    unsigned command = request->command, main = rl_main_part(command);
     enum rl_vote vote = RL_NO;
 
     reply->owner = NULL;
-    reply->command = command & RL_COMMAND;
+    reply->command = request->command;
     reply->round = request->round;
     if (REDLOCK_NOTIFICATION && item->pushed) {
         if (REDLOCK_NOTIFICATION && item->kind == RESP_STRING && item->depth == 2) {
@@ -764,27 +732,18 @@ static enum rl_vote rl_item_came(struct redlock_client *c, struct redlock_node *
     if (last)
         rl_note_reply(node);
     if (reply->command >= RL_HELLO) {
-        if (!rl_handshake_replied(c, node, command))
+        if (!rl_handshake_replied(c, node, reply->command))
             return RL_NONSENSE;
-    } else if (node->priv.part < main) {
-        if (!rl_caching_replied(node))
-            return RL_NONSENSE;
-    } else if (node->priv.part > main && (command & RL_WITH_PTTL)) {
-        reply->command = RL_PTTL;
-        reply->owner = request->owner;
-        vote = item->kind == RESP_INTEGER ? RL_YES
-               : item->kind == RESP_ERROR ? RL_LATER
-                                          : RL_NONSENSE;
     } else {
-        vote = rl_main_replied(c, node, reply->command);
+        vote = rl_lock_replied(c, node, reply->command);
         if (vote == RL_NONSENSE)
             return vote;
         reply->owner = request->owner;
-        if (REDLOCK_OWED_MAX > 0 && request->round == RL_OWED)
-            request->owner = NULL; /* what PTTL replies does not matter */
     }
-    if (vote != RL_NONSENSE && last)
-        rl_end_part(c, node, command);
+    if (last) {
+        rl_pop(node);
+        rl_clear(&c->priv.full, node->priv.bit);
+    }
     return vote;
 }
 
@@ -793,12 +752,9 @@ static int rl_next_unanswered(struct redlock_node *node, struct rl_reply *reply)
 {
     while (node->priv.count > 0) {
         struct redlock_request *request = rl_request(node, 0);
-        unsigned command = request->command;
 
         reply->owner = request->owner;
-        if (node->priv.part > rl_main_part(command))
-            reply->owner = NULL; /* it is answered */
-        reply->command = command & RL_COMMAND;
+        reply->command = request->command;
         reply->round = request->round;
         reply->vote = RL_UNANSWERED;
         request->repeats = 1;

@@ -141,49 +141,19 @@ REDLOCK_PRIVATE void rl_schedule(struct redlock_client *c, struct redlock_lock *
 
 /* ---- What replies tell besides votes -------------------------------------------------------- */
 
-/* Node i has replied the token of the holder. Of the holder with most nodes, as far as that is
-   known, copies as much as there is room for. */
-static void rl_note_holder(struct redlock_lock *lock, unsigned i, const struct resp_item *item)
+/* A node has replied which other client has the key. The last one that was heard is the holder. */
+static void rl_note_holder(struct redlock_lock *lock, const struct resp_item *item)
 {
-    size_t size = item->text_used < lock->holder_size ? item->text_used : lock->holder_size - 1U;
-    enum {
-        BEGIN = 2 * RL_TOKEN_OWNER,
-        END = BEGIN + 8
-    }; /* of the generation: nodes may have others */
-    uint32_t hash =
-        rl_hash(item->text, item->text_used < BEGIN ? item->text_used : BEGIN, item->size);
-    uint16_t token;
-    unsigned j, same = 0;
+    const char *token = rl_holder_of(item, &lock->holder_left_ms);
+    size_t size = (size_t)(item->text + item->text_used - token);
 
-    if (item->text_used > END)
-        hash ^= rl_hash(item->text + END, item->text_used - END, item->size);
-    token = (uint16_t)(hash | 1);
-
-    for (j = 0; j < REDLOCK_NODES_MAX; j++) {
-        if (j == i)
-            lock->priv.round.holder.on[j] = token;
-        same += lock->priv.round.holder.on[j] == token;
-    }
-    if (same < lock->priv.round.holding)
-        return;
-    lock->priv.round.holding = (uint8_t)same;
-    if (lock->priv.round.holder.named != token) /* when this one expires is not known yet */
-        lock->holder_left_ms = 0;
-    lock->priv.round.holder.named = token;
+    lock->priv.round.taken = 1;
     if (!rl_wants_holder(lock))
         return;
-    memcpy(lock->holder, item->text, size);
+    if (size >= lock->holder_size)
+        size = lock->holder_size - 1U;
+    memcpy(lock->holder, token, size);
     lock->holder[size] = '\0';
-}
-
-/* Node i has replied for how long the holder has the key; -1: without end, below -1: the key is
-   gone. */
-static void rl_note_pttl(struct redlock_lock *lock, unsigned i, int64_t left_ms)
-{
-    if (left_ms < -1 || lock->priv.round.holding == 0 ||
-        lock->priv.round.holder.on[i] != lock->priv.round.holder.named)
-        return;
-    lock->holder_left_ms = left_ms < 0 || left_ms > UINT32_MAX ? UINT32_MAX : (uint32_t)left_ms;
 }
 
 static void rl_note_free(struct redlock_lock *lock, unsigned nodes)
@@ -345,7 +315,7 @@ static void rl_count_vote(struct redlock_lock *lock, const struct redlock_node *
     unsigned bit = node->priv.bit, state = lock->priv.state, vote = reply->vote;
 
     if (item->kind == RESP_STRING)
-        rl_note_holder(lock, node->priv.index, item);
+        rl_note_holder(lock, item);
     if (vote == RL_LATER || vote == RL_DENIED) {
         rl_set(&lock->failed, bit);
         if (vote == RL_DENIED)
@@ -414,11 +384,6 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
 
     if (REDLOCK_NOTIFICATION && reply->command == RL_INVALIDATION) {
         rl_notify(c, bit, item->text, item->size, item->text_used);
-        return;
-    }
-    if (REDLOCK_TEXTS && reply->command == RL_PTTL) {
-        if (reply->vote == RL_YES)
-            rl_note_pttl(lock, node->priv.index, item->integer);
         return;
     }
     if (REDLOCK_OWED_MAX > 0 && reply->round == RL_OWED) {
@@ -502,12 +467,11 @@ REDLOCK_PRIVATE void rl_tell_broken(struct redlock_client *c)
 
 REDLOCK_PRIVATE void rl_forget(struct redlock_client *c, struct redlock_lock *lock)
 {
-    unsigned i,
-        more = (unsigned)rl_wants_holder(lock); /* who has replied may owe the reply to PTTL */
+    unsigned i;
 
     for (i = 0; i < c->priv.count; i++)
-        if (lock->priv.attempt.replies_due[i] + more > 0)
-            rl_disown_replies(c, lock, i, lock->priv.attempt.replies_due[i] + more, NULL);
+        if (lock->priv.attempt.replies_due[i] > 0)
+            rl_disown_replies(c, lock, i, lock->priv.attempt.replies_due[i], NULL);
     memset(lock->priv.attempt.replies_due, 0, sizeof lock->priv.attempt.replies_due);
     lock->priv.unanswered = 0;
 }
@@ -583,8 +547,7 @@ static unsigned rl_command_for(const struct redlock_client *c, const struct redl
     case RL_EXTENDING:
         return rl_repairs(c, lock, node) ? RL_REPAIR : RL_EXTEND;
     case RL_ROLLING_BACK:
-        return rl_releasing_command(c, lock) | (rl_notifies(node) ? RL_WITH_CACHING : 0U) |
-               (rl_wants_holder(lock) ? RL_WITH_PTTL : 0U);
+        return rl_releasing_command(c, lock);
     default:
         return !REDLOCK_MINIMAL && node->priv.native_is == RL_KNOWN && rl_has_native(lock, node) &&
                        !(lock->priv.round.broken & bit) && !rl_leaves_queue(c, lock)
@@ -630,16 +593,15 @@ REDLOCK_PRIVATE redlock_mask rl_send_of_lock(struct redlock_client *c, struct re
 /* Sends a command to ready nodes. Their replies are waited for if votes are counted, and not after
    the decision. R2 */
 static void rl_send_command(struct redlock_client *c, struct redlock_lock *lock, unsigned nodes,
-                            unsigned with_flags)
+                            unsigned command)
 {
-    unsigned command = with_flags & RL_COMMAND;
     redlock_mask sent;
 
     if (command == RL_REPAIR && !rl_draw_generation(c, lock->priv.attempt.repair)) {
         rl_clear(&lock->priv.unsent, nodes); /* the next round asks again */
         return;
     }
-    sent = rl_send_of_lock(c, lock, nodes, with_flags);
+    sent = rl_send_of_lock(c, lock, nodes, command);
     rl_clear(&lock->priv.unsent, sent);
     if (lock->priv.state != RL_ROLLING_BACK) /* the caller sees who failed before */
         rl_clear(&lock->failed, sent);
@@ -993,9 +955,24 @@ static void rl_begin_attempt(struct redlock_client *c, struct redlock_lock *lock
     rl_move(c, lock, RL_TURN);
 }
 
+/* Why an attempt failed. CONTENDED: several clients may have asked at once, because too few nodes
+   refused it, or because some granted it. If quick retries do not help against grants, another client
+   holds it on few nodes: HELD. */
+static enum redlock_status rl_outcome(const struct redlock_client *c,
+                                      const struct redlock_lock *lock)
+{
+    if (!rl_is_quorum(c, (unsigned)(lock->granted | lock->refused)))
+        return rl_is_quorum(c, c->priv.all & ~(unsigned)lock->priv.round.denied)
+                   ? REDLOCK_UNREACHABLE
+                   : REDLOCK_DENIED;
+    if (!rl_is_quorum(c, lock->refused))
+        return REDLOCK_CONTENDED;
+    return lock->granted != 0 && lock->priv.op.quick < RL_QUICK_MAX ? REDLOCK_CONTENDED
+                                                                    : REDLOCK_HELD;
+}
+
 /* Ends an attempt that failed or was cancelled, or a lock that is lost: its keys on some nodes
-   would keep other clients out. PENDING: the replies say why it failed. There are no members any
-   more, so that no later release reports that the lock was held until now. R4 */
+   would keep other clients out. There are no members any more, so that no later release reports that the lock was held until now. R4 */
 static void rl_roll_back(struct redlock_client *c, struct redlock_lock *lock,
                          enum redlock_status outcome)
 {
@@ -1052,7 +1029,7 @@ static void rl_hold(struct redlock_client *c, struct redlock_lock *lock)
 static void rl_begin_agreement(struct redlock_client *c, struct redlock_lock *lock)
 {
     if (++lock->priv.attempt.confirms > RL_CONFIRMS_MAX) {
-        rl_roll_back(c, lock, REDLOCK_PENDING);
+        rl_roll_back(c, lock, rl_outcome(c, lock));
         return;
     }
     rl_next_round(c, lock);
@@ -1097,31 +1074,6 @@ static uint32_t rl_quick_us(struct redlock_client *c, unsigned times)
 static unsigned rl_unsent_up(const struct redlock_client *c, const struct redlock_lock *lock)
 {
     return lock->priv.unsent & ~(unsigned)c->priv.in[REDLOCK_NODE_DOWN];
-}
-
-/* Why an attempt failed; REDLOCK_PENDING while the replies to its rollback may still name the
-   holder. HELD: a quorum names one holder, or has refused. CONTENDED: no holder can have a quorum,
-   even with the nodes that have not named theirs. */
-static enum redlock_status rl_outcome(const struct redlock_client *c,
-                                      const struct redlock_lock *lock)
-{
-    unsigned unnamed, same = lock->priv.round.holding;
-    int refused;
-
-    if (same >= c->priv.quorum)
-        return REDLOCK_HELD;
-    if (!rl_is_quorum(c, (unsigned)(lock->granted | lock->refused)))
-        return rl_is_quorum(c, c->priv.all & ~(unsigned)lock->priv.round.denied)
-                   ? REDLOCK_UNREACHABLE
-                   : REDLOCK_DENIED;
-    refused = rl_is_quorum(c, lock->refused);
-    unnamed = lock->priv.attempt.asked & ~(unsigned)lock->granted &
-              (rl_unsent_up(c, lock) | lock->priv.unanswered);
-    if (same + rl_bits(unnamed | (lock->refused & lock->failed)) < c->priv.quorum)
-        return REDLOCK_CONTENDED;
-    if (unnamed != 0 && !rl_past(c, lock->priv.due_us))
-        return REDLOCK_PENDING;
-    return refused ? REDLOCK_HELD : REDLOCK_CONTENDED;
 }
 
 /* All nodes were sent the release: ends the operation, or pauses before the next attempt. R6 */
@@ -1268,18 +1220,27 @@ static void rl_owed_tick(struct redlock_client *c)
     }
 }
 
-/* Releases the lock on all nodes that may have it. Returns whether that is done: the outcome is
-   known, and each node was sent the release. A node without a free request is asked for no reply
-   then, so that it finds one. Nodes that cannot be sent the release in time are left to rl_owe.
-   R4 */
+/* Whether replies to a rollback are waited for: they name the holder for the caller, and tell a
+   waiter where the key is gone already, because no notification will. A quorum that has the key of
+   another client is enough: these nodes notify. R7 */
+static int rl_awaits_rollback(const struct redlock_client *c, const struct redlock_lock *lock)
+{
+    unsigned due = rl_unsent_up(c, lock) | lock->priv.unanswered;
+    unsigned replied = lock->priv.attempt.asked & ~(lock->priv.unsent | lock->priv.unanswered);
+
+    return rl_others_had_it(lock) && (lock->priv.op.waits || rl_wants_holder(lock)) && due != 0 &&
+           !rl_is_quorum(c, replied & ~(unsigned)lock->priv.attempt.free) &&
+           !rl_past(c, lock->priv.due_us);
+}
+
+/* Releases the lock on all nodes that may have it. Returns whether that is done: each node was sent
+   the release. A node without a free request is asked for no reply then, so that it finds one. Nodes
+   that cannot be sent the release in time are left to rl_owe. R4 */
 static int rl_is_rolled_back(struct redlock_client *c, struct redlock_lock *lock)
 {
     rl_ask_nodes(c, lock);
-    if (lock->priv.outcome == REDLOCK_PENDING) {
-        lock->priv.outcome = (int8_t)rl_outcome(c, lock);
-        if (lock->priv.outcome == REDLOCK_PENDING)
-            return 0;
-    }
+    if (rl_awaits_rollback(c, lock))
+        return 0;
     rl_clear(&lock->priv.unsent, rl_send(c, lock, lock->priv.unsent & rl_ready_for_releases(c),
                                          RL_DELETE, RL_NO_REPLY));
     if (rl_unsent_up(c, lock) != 0 && lock->priv.outcome != REDLOCK_LOST &&
@@ -1384,7 +1345,7 @@ static enum redlock_status rl_released(const struct redlock_client *c,
     if (!rl_is_quorum(c, lock->granted | lock->refused | unasked))
         return open ? REDLOCK_PENDING : REDLOCK_UNCONFIRMED;
     if (!rl_is_quorum(c, lock->members & ~(unsigned)lock->refused))
-        return lock->priv.round.holding > 0 ? REDLOCK_LOST : REDLOCK_EXPIRED;
+        return lock->priv.round.taken ? REDLOCK_LOST : REDLOCK_EXPIRED;
     return open ? REDLOCK_PENDING : REDLOCK_OK;
 }
 
@@ -1450,7 +1411,7 @@ static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
         else if (rl_use_fencing(lock) && rl_is_quorum(c, lock->granted))
             rl_begin_agreement(c, lock); /* AGREEING */
         else if (rl_has_failed(c, lock, c->priv.all) && rl_knows_why(c, lock))
-            rl_roll_back(c, lock, REDLOCK_PENDING); /* ROLLING_BACK */
+            rl_roll_back(c, lock, rl_outcome(c, lock)); /* ROLLING_BACK */
         return;
 
     case RL_ROLLING_BACK: /* page, step 5: also on nodes that did not answer. R4 */

@@ -15,7 +15,7 @@ struct redlock_node;
 struct redlock_request {
     void *owner;      /* the requester: a lock or a redlock_owed; NULL: the reply is dropped */
     uint16_t repeats; /* how many equal commands it stands for; above 1 only without an owner */
-    uint8_t command;  /* enum rl_command, and its flags */
+    uint8_t command;  /* enum rl_command */
     uint8_t round;    /* that of the lock in which the reply is a vote, or what else it is for */
 };
 
@@ -46,10 +46,9 @@ struct redlock_node_private {
     uint32_t age_s;    /* how long that process has run */
     uint64_t votes_us; /* a moment: from then on it votes. R14 */
     /* Requests: commands whose replies are due. */
-    uint8_t first;  /* the oldest in `requests`, a ring */
-    uint8_t count;  /* how many are in use */
-    uint8_t sought; /* where the next search begins, counted from the oldest */
-    uint8_t part; /* how many replies to the oldest request have come: with flags it has several */
+    uint8_t first;   /* the oldest in `requests`, a ring */
+    uint8_t count;   /* how many are in use */
+    uint8_t sought;  /* where the next search begins, counted from the oldest */
     uint16_t cursor; /* in the client's send buffer: what is before it was sent to this node */
 
     /* The round trip. R15 */
@@ -95,11 +94,7 @@ struct redlock_lock_private {
         redlock_mask denied; /* nodes that failed for lack of permission */
         redlock_mask fresh;  /* nodes whose generation was learned in this round. R9 */
         redlock_mask agreed; /* nodes whose counter is `fencing_token`. R16 */
-        uint8_t holding;     /* how many nodes the holder with most of them has */
-        struct {             /* tokens of other holders, hashed; 0: unknown */
-            uint16_t named;  /* the holder with most nodes */
-            uint16_t on[REDLOCK_NODES_MAX]; /* the holder on each node */
-        } holder;
+        uint8_t taken;       /* 1: a node replied that another client has the key */
     } round;
 
     /* Of an operation. */

@@ -4620,8 +4620,7 @@ static void permissions_for_turns(void)
     nodes(3);
     ask_all("ACL", "SETUSER", "locker", "reset", "on", ">" SECRET, "~redlock:*", "+set", "+get",
             "+del", "+pexpire", "+pttl", "+eval");
-    ask_all("ACL", "SETUSER", "locker", "+evalsha", "+exists", "+info", "+client|tracking",
-            "+client|caching");
+    ask_all("ACL", "SETUSER", "locker", "+evalsha", "+exists", "+info", "+client|tracking");
     ask_all("ACL", "SETUSER", "locker", "+zadd", "+zrank", "+zscore", "+zrange", "+zrem", "+time",
             "+zcard", "+scan");
     setenv("REDLOCK_NODES", list_of(3, "redis://locker:" SECRET "@"), 1);

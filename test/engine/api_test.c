@@ -268,7 +268,7 @@ static void obey(struct link *link, struct mini_command *command)
         if (m->password != NULL && strchr("HA", command->kind) != NULL)
             bytes = bad_replies[0];
         mini_run(&m->mini, &link->session, command, reply);
-        link->deaf |= strchr("HTC", command->kind) != NULL && bytes[0] == '-';
+        link->deaf |= strchr("HT", command->kind) != NULL && bytes[0] == '-';
         send_reply(link, bytes, (unsigned)strlen(bytes));
         return;
     }

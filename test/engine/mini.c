@@ -157,20 +157,32 @@ unsigned mini_keys_left(const struct mini_server *server)
     return left;
 }
 
-/* The session has read the key, and must be notified when it changes. */
+/* The session has read the key, and must be notified when it changes. If too many are tracked another one is not any more. */
 static void mini_track(struct mini_session *session, struct mini_word name)
 {
     struct mini_name *tracked = session->tracked;
     int i, to = -1;
 
+    if (!session->tracking)
+        return;
     for (i = 0; i < MINI_TRACKED; i++)
         if (tracked[i].size == 0 ||
             mini_same(tracked[i].bytes, tracked[i].size, name.bytes, name.size))
             to = i;
     if (to < 0)
-        return;
+        to = (int)(session->tracked_next++ % MINI_TRACKED);
     memcpy(tracked[to].bytes, name.bytes, name.size);
     tracked[to].size = name.size;
+}
+
+/* A key that the session itself has changed is tracked no more, and it is not notified. */
+static void mini_untrack(struct mini_session *session, struct mini_word name)
+{
+    int i;
+
+    for (i = 0; i < MINI_TRACKED; i++)
+        if (mini_same(session->tracked[i].bytes, session->tracked[i].size, name.bytes, name.size))
+            session->tracked[i].size = 0;
 }
 
 unsigned mini_notify(struct mini_session *session, struct mini_word name, char push[MINI_REPLY])
@@ -276,6 +288,24 @@ static uint64_t mini_run_all(struct mini_server *server, struct mini_command *co
                : 1;
 }
 
+/* The reply to a release of a key that another client has: its time, but from the minimal script, and its value. */
+static void mini_put_holder(const struct mini_server *server, const struct mini_command *command,
+                            const struct mini_key *key, char *reply)
+{
+    char text[24 + sizeof key->value];
+    int size = 0;
+
+    if (command->loops || command->kind == 'U')
+        size = key->until_us == UINT64_MAX && !server->no_pttl
+                   ? sprintf(text, "-1 ")
+                   : sprintf(text, "%llu ",
+                             server->no_pttl
+                                 ? 0ULL
+                                 : (unsigned long long)(key->until_us - server->now_us) / 1000);
+    memcpy(text + size, key->value, key->value_size);
+    *mini_put_string(reply, text, (unsigned)size + key->value_size) = '\0';
+}
+
 /* The reply to a release. */
 static void mini_run_delete(struct mini_server *server, struct mini_session *session,
                             struct mini_command *command, char *reply)
@@ -285,13 +315,13 @@ static void mini_run_delete(struct mini_server *server, struct mini_session *ses
     strcpy(reply, ":1\r\n");
     for (i = command->key_count; i-- > 0;) {
         struct mini_key *found = mini_found(server, command->keys[i]);
-        if (found != NULL && session->caching)
+        if (command->kind != 'N' || command->count == 5)
             mini_track(session, command->keys[i]);
         if (found != NULL && mini_owns(found, command, command->arguments[0])) {
             found->name.size = 0;
             command->changed = (uint16_t)(command->changed | 1U << i);
         } else if (found != NULL) {
-            *mini_put_string(reply, found->value, found->value_size) = '\0';
+            mini_put_holder(server, command, found, reply);
         } else if (reply[1] == '1' && reply[0] == ':') {
             strcpy(reply, ":0\r\n");
         }
@@ -386,10 +416,8 @@ static void mini_run_enter(struct mini_server *server, struct mini_session *sess
 
     if (server->tells_caller) /* before its reply */
         reply += mini_notify(session, command->keys[2], reply);
-    if (session->caching) {
-        mini_track(session, command->keys[2]);
-        mini_track(session, key);
-    }
+    mini_track(session, command->keys[2]);
+    mini_track(session, key);
     at = mini_place(server, key, token.bytes) < 0 && !server->no_queue ? server->waiters : end;
     for (; at < end; at++)
         if (at->key.size == 0 || at->until_us <= server->now_us) {
@@ -532,12 +560,7 @@ static void mini_run_handshake(struct mini_server *server, struct mini_session *
         strcpy(reply,
                "-NOPERM this user has no permissions to run the 'client|tracking' command\r\n");
     else if (kind == 'T')
-        session->tracking = mini_is(last[-1], "OPTIN");
-    else if (kind == 'C' && server->caching != NULL)
-        strcpy(reply, server->caching);
-    else if (kind == 'C' && !session->tracking)
-        strcpy(reply, "-ERR CLIENT CACHING can be called only when the client is in tracking mode "
-                      "with OPTIN or OPTOUT mode enabled\r\n");
+        session->tracking = session->resp3 && mini_is(last[-1], "ON"); /* RESP2 has no pushes */
     else if (kind == 'I' && server->loading)
         strcpy(reply, "-LOADING Redis is loading the dataset in memory\r\n");
     else if (kind == 'I' && server->no_info)
@@ -556,21 +579,6 @@ static void mini_run_handshake(struct mini_server *server, struct mini_session *
     session->resp3 |= kind == 'H' && reply[0] == '%';
 }
 
-static void mini_run_pttl(struct mini_server *server, const struct mini_command *command,
-                          char *reply)
-{
-    const struct mini_key *found = mini_found(server, command->keys[0]);
-
-    if (server->no_pttl)
-        strcpy(reply, "-NOPERM this user has no permissions to run the 'pttl' command\r\n");
-    else if (found == NULL)
-        strcpy(reply, ":-2\r\n");
-    else if (found->until_us == UINT64_MAX)
-        strcpy(reply, ":-1\r\n");
-    else
-        mini_reply_number(reply, (found->until_us - server->now_us) / 1000);
-}
-
 static void mini_run_fencing(struct mini_server *server, struct mini_command *command, char *reply)
 {
     long long count = mini_next_counter(server, command);
@@ -586,16 +594,18 @@ static void mini_run_fencing(struct mini_server *server, struct mini_command *co
 unsigned mini_run(struct mini_server *server, struct mini_session *session,
                   struct mini_command *command, char reply[MINI_REPLY])
 {
+    unsigned i;
+
     server->database = session->database;
     if (!mini_is_of_a_lock(command))
         mini_run_handshake(server, session, command, reply);
     else if (server->password != NULL && !session->known &&
-             !(session->greeted && strchr("DNPU", command->kind) != NULL))
+             !(session->greeted && strchr("DNU", command->kind) != NULL))
         mini_fail("a command before the handshake"); /* a release may stand behind a wrong one */
     else if (server->password != NULL && !session->known)
         strcpy(reply, "-NOAUTH Authentication required.\r\n");
     else if (command->kind == 'D') {
-        server->script = command->loops ? "77f83287eab7ea094ae89eb7c31dc0b08379c8bc"
+        server->script = command->loops ? "a0e501ec74877f5781f8ca29d772eb1b19854374"
                                         : "2c5273f926c16fb72bfd96b0ce91ff745a3e4ca1";
         mini_run_delete(server, session, command, reply);
     } else if (command->kind == 'N')
@@ -604,8 +614,6 @@ unsigned mini_run(struct mini_server *server, struct mini_session *session,
         mini_run_enter(server, session, command, reply);
     else if (command->kind == 'U')
         mini_run_leave(server, session, command, reply);
-    else if (command->kind == 'P')
-        mini_run_pttl(server, command, reply);
     else if (command->kind == 'F' || command->kind == 'R')
         mini_run_fencing(server, command, reply);
     else if (command->kind != 'S')
@@ -614,7 +622,12 @@ unsigned mini_run(struct mini_server *server, struct mini_session *session,
         strcpy(reply, "+OK\r\n");
     else
         strcpy(reply, session->resp3 ? "_\r\n" : "$-1\r\n");
-    session->caching = command->kind == 'C' && reply[0] == '+';
+    for (i = 0; i < command->key_count; i++)
+        if (strchr("EMFR", command->kind) != NULL)
+            mini_track(session, command->keys[i]);
+    for (i = 0; i < command->key_count; i++)
+        if (command->changed >> i & 1U)
+            mini_untrack(session, command->keys[i]);
     return (unsigned)strlen(reply);
 }
 
@@ -734,7 +747,6 @@ static char mini_kind(const struct mini_word *words, unsigned count)
         unsigned size, count; /* of the name; of the words, 0: any */
         char kind;
     } names[] = {{"SET", 3, 6, 'S'},    {"DELIFEQ", 7, 3, 'N'}, {"EVALSHA", 7, 5, 'N'},
-                 {"PTTL", 4, 2, 'P'},   {"CLIENT", 6, 3, 'C'},  {"CLIENT", 6, 4, 'K'},
                  {"CLIENT", 6, 0, 'T'}, {"HELLO", 5, 0, 'H'},   {"SELECT", 6, 0, 'L'},
                  {"AUTH", 4, 0, 'A'},   {"DELEX", 5, 4, 'N'}}; /* DELEX stays last: it needs IFEQ */
     unsigned i;
@@ -760,7 +772,6 @@ int mini_is_of_a_lock(const struct mini_command *command)
     case 'E':
     case 'D':
     case 'N':
-    case 'P':
     case 'W':
     case 'U':
         return 1;
@@ -799,8 +810,8 @@ unsigned mini_read(const char *bytes, unsigned size, struct mini_command *comman
     command->key_count = keys == 1 ? 1 : (unsigned)mini_decimal(words[2]);
     command->arguments = command->keys + command->key_count;
     command->argument_count = command->count - keys - command->key_count;
-    /* the last word: after IFEQ, after the key, or the key of PTTL */
-    if (command->kind == 'N' || command->kind == 'P')
+    /* the last word: after IFEQ, or after the key */
+    if (command->kind == 'N')
         command->arguments = &words[command->count - 1];
     command->repairs = command->kind == 'E' && command->argument_count == 2;
     if (command->kind == 'M' || command->kind == 'F' || command->kind == 'E')

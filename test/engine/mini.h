@@ -11,7 +11,7 @@
 
 enum {
     MINI_KEYS = 96,
-    MINI_TRACKED = 8,
+    MINI_TRACKED = 32,
     MINI_WORDS = 16,
     MINI_REPLY = 400,
     MINI_WAITERS = 64,
@@ -55,19 +55,18 @@ struct mini_server {
     unsigned more_room;
     int database; /* where keys are looked up: that of the last command */
     const char *password;
-    const char *hello;   /* the reply to HELLO; NULL: that of Redis 7.0 */
-    const char *auth;    /* the reply to AUTH; NULL: that of Redis 7.0 */
-    unsigned run;        /* the process, as INFO reports it */
-    int age_s;           /* the uptime in INFO; may be negative */
-    int old;             /* without HELLO */
-    int no_info;         /* INFO is not permitted */
-    int loading;         /* has just started: INFO is refused */
-    int no_pushes;       /* CLIENT TRACKING is not permitted */
-    const char *caching; /* the reply to CLIENT CACHING; NULL: that of Redis 7.0 */
-    int no_pttl;         /* PTTL is not permitted */
-    int native;          /* release commands: 1 DELIFEQ, 2 DELEX, 4 EVALSHA, or their sum */
-    int no_native;       /* they are not permitted */
-    int no_kill;         /* CLIENT KILL is not permitted */
+    const char *hello; /* the reply to HELLO; NULL: that of Redis 7.0 */
+    const char *auth;  /* the reply to AUTH; NULL: that of Redis 7.0 */
+    unsigned run;      /* the process, as INFO reports it */
+    int age_s;         /* the uptime in INFO; may be negative */
+    int old;           /* without HELLO */
+    int no_info;       /* INFO is not permitted */
+    int loading;       /* has just started: INFO is refused */
+    int no_pushes;     /* CLIENT TRACKING is not permitted */
+    int no_pttl;       /* PTTL is not permitted */
+    int native;        /* release commands: 1 DELIFEQ, 2 DELEX, 4 EVALSHA, or their sum */
+    int no_native;     /* they are not permitted */
+    int no_kill;       /* CLIENT KILL is not permitted */
     int odd_kill; /* the reply to CLIENT KILL is OK, as to its old form, and nothing is closed */
     unsigned last_id, ids_of; /* the number of the last connection, and of which process */
     int no_queue;             /* the commands of a wait queue are not permitted */
@@ -80,15 +79,16 @@ struct mini_server {
 /* The state of a connection in the server. */
 struct mini_session {
     int resp3, known, database, tracking;
-    unsigned id;                            /* the server's number of it, by HELLO; 0: none yet */
-    int greeted;                            /* a handshake has come, right or wrong */
-    int caching;                            /* keys that the next command reads are tracked */
-    struct mini_name tracked[MINI_TRACKED]; /* notified once when they change */
+    unsigned id; /* the server's number of it, by HELLO; 0: none yet */
+    int greeted; /* a handshake has come, right or wrong */
+    struct mini_name
+        tracked[MINI_TRACKED]; /* keys that it has read: notified once when they change */
+    unsigned tracked_next;     /* which is forgotten if there is no room */
 };
 
 struct mini_command {
     /* 'S'et, 'M'ulti-key, 'F'encing, 'R' confirm a fencing token, 'E'xtend, 'D'elete by script, 'N'ative
-       delete, 'P'ttl, enter the 'W'ait queue, 'U'nlock and leave it; 'H'ello, 'A'uth, se'L'ect, 'T'racking, 'C'aching, 'I'nfo,
+       delete, enter the 'W'ait queue, 'U'nlock and leave it; 'H'ello, 'A'uth, se'L'ect, 'T'racking, 'I'nfo,
        'K'ill */
     char kind;
     uint8_t repairs;        /* an extension that may create the key */
@@ -102,7 +102,7 @@ struct mini_command {
     unsigned kills; /* the number of the connection that the caller must close; 0: none */
     uint32_t ttl_ms;
     unsigned key_count, argument_count, count;
-    const struct mini_word *keys, *arguments; /* the first argument is the token, except for PTTL */
+    const struct mini_word *keys, *arguments; /* the first argument is the token */
     struct mini_word words[MINI_WORDS];
 };
 

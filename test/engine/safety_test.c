@@ -1114,6 +1114,9 @@ static void r16_no_token_without_the_lock(void)
     token_is_0(acquire(0), REDLOCK_HELD);
     token_is_0(acquire(300), REDLOCK_TIMEOUT);
     begin_fenced();
+    settings.retries = REDLOCK_NONE;
+    begin(3);
+    make_fenced();
     held_by("other", 0, 0);
     held_by("another", 1, 1);
     token_is_0(acquire(0), REDLOCK_CONTENDED);

@@ -694,7 +694,7 @@ static int is_a_value_again(const struct link *link, const struct mini_command *
 
 static void check_command(const struct link *link, const struct mini_command *command)
 {
-    if ((command->kind != 'P' && !is_token(command->arguments[0])) || command->keys[0].size != 2)
+    if (!is_token(command->arguments[0]) || command->keys[0].size != 2)
         violated("a command without a valid token or key");
     if ((unsigned)link->session.database != database[link->node])
         violated("a command in the wrong database");
@@ -757,7 +757,7 @@ static void run_command(struct link *link, struct mini_command *command)
     static const char *const bad_reply[] = {"+QUEUED\r\n", "-ERR no\r\n",  "$3\r\nabc\r\n",
                                             "?\r\n",       "-BUSY no\r\n", "*0\r\n"};
     struct machine *m = at_its_time(link->server);
-    int has_token = mini_is_of_a_lock(command) && command->kind != 'P';
+    int has_token = mini_is_of_a_lock(command);
     int takes = command->kind == 'S' || command->kind == 'M' || command->kind == 'F';
     char reply[MINI_REPLY];
     unsigned size, i;
@@ -1448,15 +1448,12 @@ static const struct redlock_request *nth_request(const struct redlock_node *node
     return &node->priv.requests[(node->priv.first + nth) % REDLOCK_PIPELINE_MAX];
 }
 
-/* The lock that waits for this reply; NULL: none, or only for the reply to PTTL behind it. */
+/* The lock that waits for this reply; NULL: none. */
 static const struct redlock_lock *waits_for(const struct redlock_node *node, unsigned nth)
 {
     const struct redlock_request *request = nth_request(node, nth);
 
-    if (request->owner == NULL || request->round == RL_OWED ||
-        (nth == 0 && node->priv.part > ((request->command & RL_WITH_CACHING) != 0)))
-        return NULL;
-    return (const struct redlock_lock *)request->owner;
+    return request->round == RL_OWED ? NULL : (const struct redlock_lock *)request->owner;
 }
 
 /* A lock knows how many replies each node owes it: none if it is the caller's again. No reply is of a later round than the lock's. */
