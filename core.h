@@ -183,7 +183,8 @@ enum rl_vote {
     RL_UNPROVED,   /* a yes in a generation that was not known when the round began. R9 */
     RL_LATER,      /* a temporary error, or a yes of a node that has no vote now. R14 */
     RL_DENIED,     /* an error that will not go away by itself */
-    RL_UNANSWERED, /* the connection broke, or a native release did not delete */
+    RL_UNANSWERED, /* the connection broke */
+    RL_NOT_NATIVE, /* a native release did not delete: the script finds out why. R11 */
     RL_NONSENSE    /* not a reply to this command */
 };
 
@@ -318,9 +319,6 @@ REDLOCK_PRIVATE void rl_transmit(struct redlock_client *c, struct redlock_node *
    are dropped if it is NULL. */
 REDLOCK_PRIVATE void rl_disown_replies(struct redlock_client *c, const void *owner, unsigned i,
                                        unsigned most, struct redlock_owed *owed);
-
-/* What is known of a server's own command that releases. R11 */
-enum rl_native { RL_UNTRIED, RL_ON_TRIAL, RL_KNOWN };
 
 /* ---- Connections (node.c) ------------------------------------------------------------------- */
 

@@ -28,8 +28,15 @@
 /* Bytes of a run_id that count: each build keeps these. */
 enum { RL_RUN_MAX = 15 };
 
-/* Which value comes next in the reply to HELLO. */
-enum rl_hello { RL_HELLO_NAME, RL_HELLO_ROLE };
+/* What the next item of the reply to HELLO is: a name, or the value of a name. */
+enum rl_hello {
+    RL_HELLO_NAME,
+    RL_HELLO_SERVER,
+    RL_HELLO_VERSION,
+    RL_HELLO_MODE,
+    RL_HELLO_ROLE,
+    RL_HELLO_OTHER
+};
 
 enum { RL_CONNECT_MS = 100 /* a quorum waits so long for the connections to the rest. R2 */ };
 
@@ -506,8 +513,8 @@ REDLOCK_PRIVATE void rl_connect_if_due(struct redlock_client *c, struct redlock_
     node->priv.handshake = RL_HELLO;
     node->priv.resp2 = 0; /* it may have HELLO by now */
     node->priv.notifies = 0;
-    node->priv.native = RL_DELIFEQ;
-    node->priv.native_is = RL_UNTRIED;
+    node->priv.release = RL_DELETE;
+    node->priv.only_script = 0;
     node->priv.run = node->priv.age_s = 0;
     if (c->priv.io->dial(c->priv.io->context, node) != 0) {
         rl_set_error(node, RL_CANNOT_CONNECT);
@@ -540,21 +547,58 @@ static void rl_note_reply(struct redlock_node *node)
     }
 }
 
-/* Part of the reply to HELLO: a list of names and values. Returns what only another configuration
-   fixes. */
+static enum rl_hello rl_hello_name(const char *name)
+{
+    return strcmp(name, "server") == 0    ? RL_HELLO_SERVER
+           : strcmp(name, "version") == 0 ? RL_HELLO_VERSION
+           : strcmp(name, "mode") == 0    ? RL_HELLO_MODE
+           : strcmp(name, "role") == 0    ? RL_HELLO_ROLE
+                                          : RL_HELLO_OTHER;
+}
+
+/* Whether a version such as "8.4.0" is at least this one. */
+static int rl_is_version(const char *text, unsigned major, unsigned minor)
+{
+    unsigned number[2] = {0, 0}, i;
+
+    for (i = 0; i < 2; i++) {
+        for (; *text >= '0' && *text <= '9' && number[i] < 1000; text++)
+            number[i] = number[i] * 10 + (unsigned)(*text - '0');
+        if (*text == '.')
+            text++;
+    }
+    return number[0] > major || (number[0] == major && number[1] >= minor);
+}
+
+/* Which command of its own releases on a server of this version: DELIFEQ on Valkey 9.0, DELEX on
+   Redis 8.4. R11 */
+static unsigned rl_native_release(unsigned command, const char *version)
+{
+    int has_it =
+        command == RL_DELIFEQ ? rl_is_version(version, 9, 0) : rl_is_version(version, 8, 4);
+
+    return REDLOCK_MINIMAL || !has_it ? RL_DELETE : command;
+}
+
+/* An item of the reply to HELLO, which is a list of names and values; some values are lists. Returns
+   what only another configuration fixes. */
 static enum rl_error rl_hello_replied(struct redlock_node *node, const struct resp_item *item)
 {
-    unsigned value = node->priv.hello_next;
+    unsigned what = node->priv.hello_next;
 
-    node->priv.hello_next = RL_HELLO_NAME;
-    if (item->kind != RESP_STRING || item->depth != 1)
+    if (item->depth != 1)
         return RL_NO_ERROR;
-    if (value == RL_HELLO_ROLE && strcmp(item->text, "master") != 0)
-        return RL_IS_A_REPLICA;
-    if (strcmp(item->text, "sentinel") == 0) /* the "mode": no other value is that */
+    node->priv.hello_next = RL_HELLO_NAME;
+    if (what == RL_HELLO_NAME)
+        node->priv.hello_next = (uint8_t)rl_hello_name(item->text);
+    else if (what == RL_HELLO_SERVER)
+        node->priv.release = strcmp(item->text, "valkey") == 0 ? RL_DELIFEQ : RL_DELEX;
+    else if (what == RL_HELLO_VERSION)
+        node->priv.release = (uint8_t)rl_native_release(node->priv.release, item->text);
+    else if (what == RL_HELLO_MODE && strcmp(item->text, "sentinel") == 0)
         return RL_IS_A_SENTINEL;
-    if (strcmp(item->text, "role") == 0)
-        node->priv.hello_next = RL_HELLO_ROLE;
+    else if (what == RL_HELLO_ROLE && strcmp(item->text, "master") != 0)
+        return RL_IS_A_REPLICA;
     return RL_NO_ERROR;
 }
 
@@ -687,12 +731,12 @@ static enum rl_vote rl_lock_replied(struct redlock_client *c, struct redlock_nod
     node->priv.reconnect = 1;
     node->priv.failures = node->priv.spared = 0;
     if (rl_is(command, RL_NATIVE)) {
-        int refused = item->kind == RESP_ERROR; /* then the next one is tried. R11 */
-
-        node->priv.native = (uint8_t)(refused ? command + 1 : command);
-        node->priv.native_is = refused ? RL_UNTRIED : RL_KNOWN;
-        return vote == RL_YES ? vote : RL_UNANSWERED; /* the script finds out why not */
+        if (item->kind == RESP_ERROR)
+            node->priv.only_script = 1;
+        return vote == RL_YES ? vote : RL_NOT_NATIVE;
     }
+    if (!REDLOCK_MINIMAL && command == RL_DELETE && node->priv.release == RL_DELETE)
+        node->priv.release = RL_EVALSHA; /* the server has the script now */
     if (item->kind == RESP_ERROR && !(REDLOCK_FAIR && command == RL_ENTER)) /* a hint */
         rl_set_server_error(node, RL_REPLIED, item);
     else if (rl_is(command, RL_WRITES)) { /* a release does not prove that an error is gone */

@@ -348,10 +348,13 @@ static void rl_count_late(const struct redlock_client *c, struct redlock_lock *l
         rl_set(&lock->members, bit);
 }
 
-/* A node has replied to a repeated release. R4 */
-static void rl_owed_replied(struct redlock_owed *owed, unsigned bit, const struct rl_reply *reply)
+/* A node has replied to a repeated release. Behind a native one the script follows at once. R4 */
+static void rl_owed_replied(const struct redlock_client *c, struct redlock_owed *owed, unsigned bit,
+                            const struct rl_reply *reply)
 {
     rl_clear(&owed->unanswered, bit);
+    if (reply->vote == RL_NOT_NATIVE)
+        owed->due_us = c->priv.now_us;
     if (reply->vote == RL_YES || reply->vote == RL_NO || reply->vote == RL_DENIED)
         rl_clear(&owed->unsent, bit);
 }
@@ -362,7 +365,7 @@ static void rl_miss_vote(const struct redlock_node *node, struct redlock_lock *l
 {
     unsigned bit = node->priv.bit, state = lock->priv.state;
 
-    if (state != RL_ASKING && node->priv.reconnect && !(lock->priv.round.broken & bit)) {
+    if (state != RL_ASKING && node->priv.reconnect && !(lock->priv.round.resent & bit)) {
         rl_set(&lock->priv.unsent, bit);
     } else {
         rl_set(&lock->failed, bit);
@@ -370,7 +373,7 @@ static void rl_miss_vote(const struct redlock_node *node, struct redlock_lock *l
             rl_set(&lock->priv.attempt.postponed, bit);
     }
     if (node->priv.reconnect)
-        rl_set(&lock->priv.round.broken, bit);
+        rl_set(&lock->priv.round.resent, bit);
 }
 
 /* Inline: there is one call, and it runs for each reply. */
@@ -387,7 +390,7 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
         return;
     }
     if (REDLOCK_OWED_MAX > 0 && reply->round == RL_OWED) {
-        rl_owed_replied((struct redlock_owed *)reply->owner, bit, reply);
+        rl_owed_replied(c, (struct redlock_owed *)reply->owner, bit, reply);
         return;
     }
     lock->priv.attempt.replies_due[node->priv.index]--;
@@ -402,6 +405,9 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
         if (!now)
             return; /* decided without it */
         rl_miss_vote(node, lock);
+    } else if (reply->vote == RL_NOT_NATIVE) {
+        rl_set(&lock->priv.round.by_script, bit);
+        rl_set(&lock->priv.unsent, bit);
     } else {
         rl_learn_of_key(c, lock, node, reply);
         if (now || rl_is_held(lock))
@@ -517,18 +523,24 @@ static unsigned rl_releasing_command(const struct redlock_client *c,
     return rl_leaves_queue(c, lock) ? RL_LEAVE : RL_DELETE;
 }
 
-/* Whether the native release of the node serves the lock: it has one key, in the generation of its
-   token. The hash is that of the script for random tokens. R9, R11 */
-static int rl_has_native(const struct redlock_lock *lock, const struct redlock_node *node)
+/* How the lock is released on a node: by its cheapest release, if that serves the lock. A native one
+   compares the whole value, so the key must be in the generation of the token; it serves one key,
+   tells no waiters, and says not why it has not deleted. The hash is that of the script for random
+   tokens. R9, R11, R19 */
+static unsigned rl_release_for(const struct redlock_client *c, const struct redlock_lock *lock,
+                               const struct redlock_node *node)
 {
     uint32_t known = lock->generation[node->priv.index];
 
-    return rl_extra_keys(lock) == 0 && (known == 0 || known == rl_own_generation(lock)) &&
-           !(lock->token_is_label && node->priv.native == RL_EVALSHA);
+    if (REDLOCK_MINIMAL || node->priv.only_script || (lock->priv.round.by_script & node->priv.bit))
+        return rl_releasing_command(c, lock);
+    if (rl_extra_keys(lock) > 0 || lock->token_is_label || rl_leaves_queue(c, lock))
+        return rl_releasing_command(c, lock);
+    return known == 0 || known == rl_own_generation(lock) ? node->priv.release : RL_DELETE;
 }
 
-/* The command that a lock sends to a node now. The native release serves one key only. It is not
-   used for a rollback, whose script also replies the holder, nor a second time. R11 */
+/* The command that a lock sends to a node now. A rollback is by the script, which names the holder.
+   R11 */
 static unsigned rl_command_for(const struct redlock_client *c, const struct redlock_lock *lock,
                                const struct redlock_node *node)
 {
@@ -549,23 +561,7 @@ static unsigned rl_command_for(const struct redlock_client *c, const struct redl
     case RL_ROLLING_BACK:
         return rl_releasing_command(c, lock);
     default:
-        return !REDLOCK_MINIMAL && node->priv.native_is == RL_KNOWN && rl_has_native(lock, node) &&
-                       !(lock->priv.round.broken & bit) && !rl_leaves_queue(c, lock)
-                   ? node->priv.native
-                   : rl_releasing_command(c, lock);
-    }
-}
-
-/* Tries the native release of nodes behind the script. R11 */
-static void rl_try_native(struct redlock_client *c, struct redlock_lock *lock, unsigned nodes)
-{
-    for (; nodes != 0; nodes &= nodes - 1) {
-        struct redlock_node *node = rl_first_node(c, nodes);
-
-        if (node->priv.native_is == RL_UNTRIED && node->priv.native <= RL_EVALSHA &&
-            rl_has_native(lock, node) &&
-            rl_send(c, lock, rl_first_bit(nodes), node->priv.native, RL_NO_REPLY) != 0)
-            node->priv.native_is = RL_ON_TRIAL;
+        return rl_release_for(c, lock, node);
     }
 }
 
@@ -609,8 +605,6 @@ static void rl_send_command(struct redlock_client *c, struct redlock_lock *lock,
         rl_set(&lock->priv.unanswered, sent);
     if (rl_is(command, RL_CREATES))
         rl_set(&lock->priv.attempt.asked, sent);
-    if (!REDLOCK_MINIMAL && command == RL_DELETE)
-        rl_try_native(c, lock, sent);
 }
 
 /* A node that is DOWN counts as failed. For an attempt so does one that is connected again after a
@@ -1083,7 +1077,7 @@ static void rl_retry(struct redlock_client *c, struct redlock_lock *lock)
     int others = rl_others_had_it(lock);
     int again = others || outcome == REDLOCK_UNREACHABLE || outcome == REDLOCK_TOO_LATE;
     int quick = outcome == REDLOCK_CONTENDED ||
-                (outcome == REDLOCK_UNREACHABLE && lock->priv.round.broken != 0);
+                (outcome == REDLOCK_UNREACHABLE && lock->priv.round.resent != 0);
     uint64_t due_us = c->priv.now_us + 1; /* else it could fail for ever in one tick */
 
     if (outcome != REDLOCK_UNCONFIRMED && outcome != REDLOCK_LOST && outcome != REDLOCK_CANCELLED)

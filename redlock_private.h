@@ -39,12 +39,12 @@ struct redlock_node_private {
     uint8_t hello_next; /* enum rl_hello: what the next item of the reply to HELLO is */
     uint8_t resp2;      /* 1: HELLO was refused on this connection. R12 */
     uint8_t notifies;   /* 1: it tracks keys for this connection. R7 */
-    uint8_t native;    /* enum rl_command: which compare-and-delete command is tried or used. R11 */
-    uint8_t native_is; /* enum rl_native: whether that works */
-    uint32_t run;      /* the server's run_id, hashed; 0: not known. R13 */
-    uint32_t last_run; /* `run`, or that of the connection before; 0: not known. R13 */
-    uint32_t age_s;    /* how long that process has run */
-    uint64_t votes_us; /* a moment: from then on it votes. R14 */
+    uint8_t release;    /* enum rl_command: the cheapest release on this connection. R11 */
+    uint8_t only_script; /* 1: one of these was refused: the script releases */
+    uint32_t run;        /* the server's run_id, hashed; 0: not known. R13 */
+    uint32_t last_run;   /* `run`, or that of the connection before; 0: not known. R13 */
+    uint32_t age_s;      /* how long that process has run */
+    uint64_t votes_us;   /* a moment: from then on it votes. R14 */
     /* Requests: commands whose replies are due. */
     uint8_t first;   /* the oldest in `requests`, a ring */
     uint8_t count;   /* how many are in use */
@@ -90,11 +90,12 @@ struct redlock_lock_private {
 
     /* What a round has heard, besides `granted`, `refused` and `failed`. */
     struct {
-        redlock_mask broken; /* nodes whose connection broke once: a second time is a failure */
-        redlock_mask denied; /* nodes that failed for lack of permission */
-        redlock_mask fresh;  /* nodes whose generation was learned in this round. R9 */
-        redlock_mask agreed; /* nodes whose counter is `fencing_token`. R16 */
-        uint8_t taken;       /* 1: a node replied that another client has the key */
+        redlock_mask resent;    /* nodes whose connection broke once: a second time is a failure */
+        redlock_mask by_script; /* nodes where a native release did not delete. R11 */
+        redlock_mask denied;    /* nodes that failed for lack of permission */
+        redlock_mask fresh;     /* nodes whose generation was learned in this round. R9 */
+        redlock_mask agreed;    /* nodes whose counter is `fencing_token`. R16 */
+        uint8_t taken;          /* 1: a node replied that another client has the key */
     } round;
 
     /* Of an operation. */

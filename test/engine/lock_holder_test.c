@@ -147,7 +147,7 @@ static void a_reply_about_the_holder_in_pieces(void)
         fake_nodes[1].drip = fake_nodes[2].drip = 1;
         set_holder(&lock, holder, sizeof holder);
         acquire(0);
-        between += lock.refused == 7 && nodes[2].priv.count > 0;
+        between += nodes[1].priv.count > 0;
         lock = other_use;
         fake_pass(&client, 100 * MS);
         touched += memcmp(&lock, &other_use, sizeof lock) != 0;
@@ -212,7 +212,7 @@ static void r11_a_release_between_two_replies(void)
             for (i = 0; i < 3; i++)
                 redlock_handle_events(&client, (unsigned)i, REDLOCK_READABLE);
         }
-        between += lock.status == REDLOCK_PENDING && holder[0] != '\0' && nodes[2].priv.count > 0;
+        between += lock.status == REDLOCK_PENDING && holder[0] != '\0' && nodes[1].priv.count > 0;
         fake_nodes[1].drip = fake_nodes[2].drip = 0;
         redlock_release(&client, &lock, 0);
         lock = other_use;

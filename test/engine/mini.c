@@ -338,7 +338,7 @@ static void mini_run_native(struct mini_server *server, struct mini_session *ses
 
     if (hash && server->no_native)
         strcpy(reply, "-NOPERM this user has no permissions to run the 'evalsha' command\r\n");
-    else if (hash && !(server->native & 4 && server->script != NULL &&
+    else if (hash && !(!(server->native & 4) && server->script != NULL &&
                        mini_is(command->words[1], server->script)))
         strcpy(reply, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
     else if (hash) {
@@ -552,9 +552,13 @@ static void mini_run_handshake(struct mini_server *server, struct mini_session *
         strcpy(reply, "-NOAUTH Authentication required.\r\n");
     else if (kind == 'H')
         sprintf(reply,
-                "%%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n"
+                "%%7\r\n$6\r\nserver\r\n%s\r\n$7\r\nversion\r\n%s\r\n"
                 "$5\r\nproto\r\n:3\r\n$2\r\nid\r\n:%u\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n"
                 "$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n",
+                server->native & 1 ? "$6\r\nvalkey" : "$5\r\nredis",
+                server->native & 1   ? "$5\r\n9.0.0"
+                : server->native & 2 ? "$5\r\n8.4.0"
+                                     : "$6\r\n7.0.15",
                 mini_number_of(server, session));
     else if (kind == 'T' && server->no_pushes)
         strcpy(reply,

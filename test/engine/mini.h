@@ -64,7 +64,7 @@ struct mini_server {
     int loading;       /* has just started: INFO is refused */
     int no_pushes;     /* CLIENT TRACKING is not permitted */
     int no_pttl;       /* PTTL is not permitted */
-    int native;        /* release commands: 1 DELIFEQ, 2 DELEX, 4 EVALSHA, or their sum */
+    int native;        /* release commands: 1 DELIFEQ, 2 DELEX, 4 forgets scripts, or their sum */
     int no_native;     /* they are not permitted */
     int no_kill;       /* CLIENT KILL is not permitted */
     int odd_kill; /* the reply to CLIENT KILL is OK, as to its old form, and nothing is closed */

@@ -138,7 +138,7 @@ int main(void)
     int native;
 
     servers_start(&server, 1, NULL);
-    native = (knows(&server, "DELIFEQ") ? 1 : 0) + (knows(&server, "DELEX") ? 2 : 0) + 4;
+    native = (knows(&server, "DELIFEQ") ? 1 : 0) + (knows(&server, "DELEX") ? 2 : 0);
     below[0] = redlock_posix();
     below[1] = fake_io();
     real.receive = receive_real;
