@@ -430,19 +430,20 @@ static void rl_wake(struct redlock_client *c)
     unsigned list, wanted = c->priv.wanted & ready;
     struct redlock_lock *lock, *next;
 
+    rl_wake_due(c);
     if (rl_first(c, RL_WAIT_HELD) == NULL && rl_first(c, RL_WAIT) == NULL &&
         rl_first(c, RL_DONE) == NULL)
         c->priv.wanted = 0;
     rl_clear(&c->priv.wanted, ready);
+    if (wanted == 0)
+        return;
     for (list = RL_WAIT; list <= RL_WAIT_HELD; list++)
         for (lock = rl_first(c, list); lock != NULL; lock = next) {
             next = lock->priv.next;
-            if (rl_past(c, lock->priv.due_us) || (lock->priv.unsent & ready))
+            if (lock->priv.unsent & ready)
                 rl_move(c, lock, RL_TURN);
-            else if (wanted == 0)
-                break; /* the others are due later */
         }
-    for (lock = wanted != 0 ? rl_first(c, RL_DONE) : NULL; lock != NULL; lock = lock->priv.next)
+    for (lock = rl_first(c, RL_DONE); lock != NULL; lock = lock->priv.next)
         if ((lock->priv.unsent & ready) && !rl_past(c, lock->valid_until_us)) {
             rl_ask_nodes(c, lock); /* it is complete, and was not taken yet. R2 */
             rl_set(&c->priv.wanted, lock->priv.unsent);
@@ -528,20 +529,13 @@ static void rl_due(struct redlock_client *c, uint64_t moment_us)
 /* When the nodes must be looked at again. */
 static void rl_nodes_due(struct redlock_client *c)
 {
-    int in_line = rl_first(c, RL_LINE) != NULL;
-    unsigned nodes = c->priv.all, wanted = in_line ? nodes : c->priv.wanted;
+    unsigned nodes = c->priv.all, wanted = rl_first(c, RL_LINE) != NULL ? nodes : c->priv.wanted;
     const struct redlock_node *node = c->priv.nodes;
 
     for (; nodes != 0; nodes >>= 1, wanted >>= 1, node++) {
         rl_due(c, rl_node_stall_us(c, node));
-        if (node->state == REDLOCK_NODE_DOWN || node->state == REDLOCK_NODE_IDLE) {
-            if (wanted & 1)
-                rl_due(c, node->priv.reconnect_us);
-        } else if (in_line) {
-            uint64_t until_us = rl_connecting_until(c, node);
-            if (!rl_past(c, until_us))
-                rl_due(c, until_us);
-        }
+        if ((wanted & 1) && (node->state == REDLOCK_NODE_DOWN || node->state == REDLOCK_NODE_IDLE))
+            rl_due(c, node->priv.reconnect_us);
     }
 }
 
@@ -555,21 +549,11 @@ static void rl_owed_due(struct redlock_client *c)
             rl_due(c, owed->due_us);
 }
 
-/* When the first lock that waits must be stepped: in line also when it has waited for connections
-   for stall_ms. R2 */
+/* When the first lock that waits must be stepped. */
 static void rl_locks_due(struct redlock_client *c)
 {
-    const struct redlock_lock *lock = rl_first(c, RL_LINE);
-    unsigned list;
-
-    if (lock != NULL) {
-        rl_due(c, c->priv.line_us);
-        if (!rl_past(c, lock->priv.due_us))
-            rl_due(c, lock->priv.due_us);
-    }
-    for (list = RL_WAIT; list <= RL_WAIT_HELD; list++)
-        if ((lock = rl_first(c, list)) != NULL)
-            rl_due(c, lock->priv.due_us);
+    if (c->priv.first_due != NULL)
+        rl_due(c, c->priv.first_due->priv.due_us);
 }
 
 uint64_t redlock_tick(struct redlock_client *client)

@@ -449,8 +449,14 @@ static inline struct redlock_lock *rl_first(struct redlock_client *c, unsigned l
     return rl_list(c, list)->first;
 }
 
-/* Moves a lock to the end of a list, in WAIT and WAIT_HELD to its place in time, or off all lists
-   (NOWHERE). */
+/* Sets when a lock that waits is stepped, if nothing happens to it before. */
+REDLOCK_PRIVATE void rl_set_due(struct redlock_client *c, struct redlock_lock *lock,
+                                uint64_t due_us);
+
+/* Moves the locks whose time is up to TURN, and steps those in line. */
+REDLOCK_PRIVATE void rl_wake_due(struct redlock_client *c);
+
+/* Moves a lock to the end of a list, or off all lists (NOWHERE). */
 REDLOCK_PRIVATE void rl_move(struct redlock_client *c, struct redlock_lock *lock, unsigned where);
 
 /* Something happened to the lock: the next tick steps it. */
@@ -493,10 +499,6 @@ REDLOCK_PRIVATE void rl_detach(struct redlock_client *c, struct redlock_lock *lo
 /* Moves a lock to the list for what it waits for. A complete one waits only if it is held and the
    command must still be sent to some node. R2 */
 REDLOCK_PRIVATE void rl_park(struct redlock_client *c, struct redlock_lock *lock);
-
-/* Until when an attempt waits for the connection to this node; 0: it does not. R2 */
-REDLOCK_PRIVATE uint64_t rl_connecting_until(const struct redlock_client *c,
-                                             const struct redlock_node *node);
 
 /* Steps all that can go on now, and sends what is owed. */
 REDLOCK_PRIVATE void rl_turn_all(struct redlock_client *c);

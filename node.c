@@ -38,8 +38,6 @@ enum rl_hello {
     RL_HELLO_OTHER
 };
 
-enum { RL_CONNECT_MS = 100 /* a quorum waits so long for the connections to the rest. R2 */ };
-
 /* The pauses before reconnects. R5 */
 static const struct redlock_settings rl_reconnects = {
     .retry_delay_ms = 50,
@@ -175,16 +173,6 @@ static void rl_draw_pause(struct redlock_client *c, struct redlock_node *node, i
     c->priv.tick_again = 1; /* locks that wait for the node go on */
 }
 
-/* From now on attempts wait for the rest so long. R2 */
-static void rl_await_rest(struct redlock_client *c)
-{
-    uint32_t wait_ms = c->priv.settings.node_timeout_ms * 2;
-
-    if (wait_ms > RL_CONNECT_MS)
-        wait_ms = RL_CONNECT_MS;
-    c->priv.rest_us = c->priv.now_us + wait_ms * RL_MS_US;
-}
-
 /* Notes since when; a node that is DOWN begins its pause. */
 static void rl_set_state(struct redlock_client *c, struct redlock_node *node,
                          enum redlock_node_state state)
@@ -199,9 +187,8 @@ static void rl_set_state(struct redlock_client *c, struct redlock_node *node,
     node->priv.changed_us = rl_now(c);
     if (state == REDLOCK_NODE_DOWN)
         rl_draw_pause(c, node, quorum);
-    /* a connection begins, or a quorum of them is ready; before that it does no harm */
-    if (!quorum || (state == REDLOCK_NODE_CONNECTING && !rl_is_failing(node)))
-        rl_await_rest(c);
+    if (!quorum && rl_is_quorum(c, c->priv.in[REDLOCK_NODE_READY]))
+        c->priv.quorum_us = node->priv.changed_us;
 }
 
 /* ---- Requests: commands whose replies are due, oldest first --------------------------------- */

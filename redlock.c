@@ -60,6 +60,7 @@ enum {
     RL_CONFIRMS_MAX = 4, /* rounds to agree on a fencing token. R16 */
     RL_QUICK_MAX = 5,    /* quick retries in a row: "5 times" at redlock_acquire in redlock.h. R6 */
     RL_SPURIOUS_MAX = 9, /* a waiter notified in vain pauses for up to 2^9 round trips. R7 */
+    RL_CONNECT_MS = 100, /* a quorum waits so long for the connections to the rest. R2 */
     RL_OWED_MS = 100     /* between two releases that a node is owed. R4 */
 };
 
@@ -106,6 +107,75 @@ static int rl_has_vote(const struct redlock_client *c, const struct redlock_lock
 
 /* ---- Lists ---------------------------------------------------------------------------------- */
 
+/* Locks with a due time stand in a pairing heap, beside their list: the first is due first, and each
+   is due no later than its children. So thousands of locks that begin or fail at once cost a tick no
+   more than their number. */
+
+/* Makes one heap of two; each may be NULL. */
+static struct redlock_lock *rl_heap_meld(struct redlock_lock *first, struct redlock_lock *other)
+{
+    struct redlock_lock *swap = first;
+
+    if (first == NULL || other == NULL)
+        return first != NULL ? first : other;
+    if (other->priv.due_us < first->priv.due_us) {
+        first = other;
+        other = swap;
+    }
+    other->priv.heap.prev = first;
+    other->priv.heap.next = first->priv.heap.child;
+    if (other->priv.heap.next != NULL)
+        other->priv.heap.next->priv.heap.prev = other;
+    first->priv.heap.child = other;
+    return first;
+}
+
+/* Makes one heap of siblings: first of each two, then of all. */
+static struct redlock_lock *rl_heap_meld_siblings(struct redlock_lock *lock)
+{
+    struct redlock_lock *pairs = NULL, *heap = NULL, *other, *next;
+
+    for (; lock != NULL; lock = next) {
+        other = lock->priv.heap.next;
+        next = other != NULL ? other->priv.heap.next : NULL;
+        lock = rl_heap_meld(lock, other);
+        lock->priv.heap.next = pairs;
+        pairs = lock;
+    }
+    for (; pairs != NULL; pairs = next) {
+        next = pairs->priv.heap.next;
+        heap = rl_heap_meld(heap, pairs);
+    }
+    if (heap != NULL)
+        heap->priv.heap.next = heap->priv.heap.prev = NULL;
+    return heap;
+}
+
+static void rl_heap_remove(struct redlock_client *c, struct redlock_lock *lock)
+{
+    struct redlock_lock *next = lock->priv.heap.next, *prev = lock->priv.heap.prev;
+    struct redlock_lock *children = rl_heap_meld_siblings(lock->priv.heap.child);
+
+    if (lock == c->priv.first_due) {
+        c->priv.first_due = children;
+    } else if (prev != NULL) {
+        *(prev->priv.heap.child == lock ? &prev->priv.heap.child : &prev->priv.heap.next) = next;
+        if (next != NULL)
+            next->priv.heap.prev = prev;
+        c->priv.first_due = rl_heap_meld(c->priv.first_due, children);
+    }
+    memset(&lock->priv.heap, 0, sizeof lock->priv.heap);
+}
+
+REDLOCK_PRIVATE void rl_set_due(struct redlock_client *c, struct redlock_lock *lock,
+                                uint64_t due_us)
+{
+    rl_heap_remove(c, lock);
+    lock->priv.due_us = due_us;
+    if (due_us != REDLOCK_NEVER)
+        c->priv.first_due = rl_heap_meld(c->priv.first_due, lock);
+}
+
 REDLOCK_PRIVATE void rl_move(struct redlock_client *c, struct redlock_lock *lock, unsigned where)
 {
     struct redlock_lock *next = lock->priv.next, *prev = lock->priv.prev;
@@ -116,21 +186,17 @@ REDLOCK_PRIVATE void rl_move(struct redlock_client *c, struct redlock_lock *lock
         *(prev != NULL ? &prev->priv.next : &list->first) = next;
         *(next != NULL ? &next->priv.prev : &list->last) = prev;
     }
+    rl_heap_remove(c, lock);
     lock->priv.list = (uint8_t)where;
     if (where == RL_NOWHERE)
         return;
     list = rl_list(c, where);
-    next = NULL;
-    prev = list->last;
-    while ((where == RL_WAIT || where == RL_WAIT_HELD) && prev != NULL &&
-           prev->priv.due_us > lock->priv.due_us) {
-        next = prev;
-        prev = prev->priv.prev;
-    }
-    lock->priv.next = next;
-    lock->priv.prev = prev;
-    *(prev != NULL ? &prev->priv.next : &list->first) = lock;
-    *(next != NULL ? &next->priv.prev : &list->last) = lock;
+    lock->priv.next = NULL;
+    lock->priv.prev = list->last;
+    *(list->last != NULL ? &list->last->priv.next : &list->first) = lock;
+    list->last = lock;
+    if (where == RL_LINE || where == RL_WAIT || where == RL_WAIT_HELD)
+        rl_set_due(c, lock, lock->priv.due_us);
 }
 
 REDLOCK_PRIVATE void rl_schedule(struct redlock_client *c, struct redlock_lock *lock)
@@ -836,21 +902,29 @@ static int rl_quorum_is_ready(const struct redlock_client *c)
     return rl_is_quorum(c, c->priv.in[REDLOCK_NODE_READY]);
 }
 
-/* Until when an attempt waits for the connection to this node; 0: it does not. With a ready
-   quorum: until rest_us, and not at all if the node failed before. Without one: stall_ms, or 2 *
-   node_timeout_ms for such a node. R2 */
-REDLOCK_PRIVATE uint64_t rl_connecting_until(const struct redlock_client *c,
-                                             const struct redlock_node *node)
+/* Until when a lock in line waits for connections that are under way; 0: it does not. Without a
+   quorum of ready nodes for stall_ms. When it has become ready meanwhile, for 2 * node_timeout_ms
+   more, and RL_CONNECT_MS at most; but not for nodes that failed before: they may hang. For such
+   nodes alone no longer either. R2 */
+static uint64_t rl_connecting_until(const struct redlock_client *c, const struct redlock_lock *lock)
 {
-    uint32_t wait_ms = c->priv.settings.stall_ms;
+    uint64_t short_us = RL_CONNECT_MS * RL_MS_US, until_us;
+    unsigned coming = c->priv.in[REDLOCK_NODE_CONNECTING] | c->priv.in[REDLOCK_NODE_HANDSHAKE];
+    unsigned left = coming, fresh = 0;
 
-    if (node->state != REDLOCK_NODE_CONNECTING && node->state != REDLOCK_NODE_HANDSHAKE)
+    for (; left != 0; left &= left - 1)
+        fresh += !rl_is_failing(rl_first_node(c, left));
+    if (coming == 0)
         return 0;
-    if (rl_quorum_is_ready(c))
-        return rl_is_failing(node) ? 0 : c->priv.rest_us;
-    if (rl_is_failing(node))
-        wait_ms = c->priv.settings.node_timeout_ms * 2;
-    return node->priv.changed_us + wait_ms * RL_MS_US;
+    rl_not_after(&short_us, 2 * c->priv.settings.node_timeout_ms * RL_MS_US);
+    if (!rl_quorum_is_ready(c))
+        return lock->priv.in_line_us +
+               (fresh > 0 ? c->priv.settings.stall_ms * RL_MS_US : short_us);
+    if (fresh == 0 || c->priv.quorum_us <= lock->priv.in_line_us)
+        return 0;
+    until_us = c->priv.quorum_us + short_us;
+    rl_not_after(&until_us, lock->priv.until_us);
+    return until_us;
 }
 
 /* The lock waits in line for connections, and for room in the queues of a quorum. */
@@ -858,43 +932,45 @@ static void rl_stand_in_line(struct redlock_client *c, struct redlock_lock *lock
 {
     lock->priv.in_line_us = c->priv.now_us;
     rl_enter(lock, RL_IN_LINE, c->priv.now_us + c->priv.settings.stall_ms * RL_MS_US);
-    rl_not_after(&c->priv.line_us, lock->priv.until_us);
+    rl_not_after(&lock->priv.due_us, lock->priv.until_us);
     rl_move(c, lock, RL_LINE);
 }
 
-/* Whether an attempt can begin; connects the nodes for it. It waits for room, and for connections:
-   so a new client acquires the lock on all nodes, and connecting uses up none of the validity.
-   Without a quorum the attempt begins, and fails, when no connection is under way and each node
-   that denied access was tried again. R2, R6 */
+/* Whether an attempt can begin; connects the nodes for it. So a new client acquires the lock on all
+   nodes, and connecting uses up none of the validity. R2, R6 */
 static int rl_can_begin(struct redlock_client *c, const struct redlock_lock *lock)
 {
-    unsigned ready, away, coming = 0, untried = 0;
-    int reachable;
-
     rl_connect(c, c->priv.all, 0);
-    ready = c->priv.in[REDLOCK_NODE_READY];
-    for (away = c->priv.all & ~ready; away != 0; away &= away - 1) {
-        const struct redlock_node *node = rl_first_node(c, away);
-
-        if (!rl_past(c, rl_connecting_until(c, node)))
-            coming = 1;
-        if (node->state == REDLOCK_NODE_DOWN && node->priv.denied &&
-            node->priv.changed_us < lock->priv.in_line_us)
-            untried |= rl_first_bit(away);
-    }
-    reachable = rl_is_quorum(c, ready);
-    if ((coming || (!reachable && rl_is_quorum(c, ready | untried))) &&
-        !rl_past(c, reachable ? lock->priv.until_us : lock->priv.due_us))
+    /* Connections are under way, and there is time left: more nodes may join. */
+    if (!rl_past(c, rl_connecting_until(c, lock)))
         return 0;
-    return !reachable || (!c->priv.jammed && rl_is_quorum(c, ready & ~(unsigned)c->priv.full));
+    /* No quorum: begin all the same, to fail with the reasons of the nodes. */
+    if (!rl_quorum_is_ready(c))
+        return 1;
+    /* A quorum: begin when it has room for our command. */
+    return !c->priv.jammed &&
+           rl_is_quorum(c, c->priv.in[REDLOCK_NODE_READY] & ~(unsigned)c->priv.full);
 }
 
-/* When a lock in line gives up: when wait_ms has passed, but without a ready quorum not before
-   stall_ms, as with wait_ms 0. R6 */
-static uint64_t rl_line_until(const struct redlock_client *c, const struct redlock_lock *lock)
+/* The lock could not begin a last attempt. The nodes that kept it in line get the error. */
+static void rl_leave_line(struct redlock_client *c, struct redlock_lock *lock)
 {
-    return rl_quorum_is_ready(c) || lock->priv.until_us > lock->priv.due_us ? lock->priv.until_us
-                                                                            : lock->priv.due_us;
+    rl_set_late_errors(c, c->priv.full | (c->priv.all & ~(unsigned)c->priv.in[REDLOCK_NODE_READY]));
+    rl_finish(c, lock, rl_others_had_it(lock) ? REDLOCK_TIMEOUT : REDLOCK_UNREACHABLE);
+}
+
+/* The lock could not begin: it gives up when wait_ms has passed, but waits at least for connections
+   that are under way, as with wait_ms 0. R6 */
+static void rl_wait_in_line(struct redlock_client *c, struct redlock_lock *lock)
+{
+    uint64_t until_us = rl_connecting_until(c, lock);
+
+    if (!rl_past(c, until_us))
+        rl_set_due(c, lock, until_us);
+    else if (rl_past(c, lock->priv.until_us))
+        rl_leave_line(c, lock);
+    else
+        rl_set_due(c, lock, lock->priv.until_us);
 }
 
 /* The acquire is cancelled while it waits. If a notification was meant for it, another waiter gets
@@ -904,13 +980,6 @@ static void rl_cancel_wait(struct redlock_client *c, struct redlock_lock *lock)
     rl_finish(c, lock, REDLOCK_CANCELLED);
     if (lock->priv.op.notified)
         rl_notify_own(c, lock);
-}
-
-/* The lock could not begin a last attempt. The nodes that kept it in line get the error. */
-static void rl_leave_line(struct redlock_client *c, struct redlock_lock *lock)
-{
-    rl_set_late_errors(c, c->priv.full | (c->priv.all & ~(unsigned)c->priv.in[REDLOCK_NODE_READY]));
-    rl_finish(c, lock, rl_others_had_it(lock) ? REDLOCK_TIMEOUT : REDLOCK_UNREACHABLE);
 }
 
 /* A wall clock from here on (the year 2112) is broken and is not proposed: one such client would
@@ -1389,8 +1458,8 @@ static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
             rl_cancel_wait(c, lock);
         else if (rl_can_begin(c, lock))
             rl_begin_attempt(c, lock); /* ASKING; page, step 1: the time. R1 */
-        else if (rl_past(c, rl_line_until(c, lock)))
-            rl_leave_line(c, lock);
+        else
+            rl_wait_in_line(c, lock);
         return;
 
     case RL_ASKING:   /* page, step 2: all nodes, each with a time limit. R2, R15 */
@@ -1497,22 +1566,15 @@ static int rl_line_moves(struct redlock_client *c)
     return lock->priv.state != RL_IN_LINE;
 }
 
-/* Locks that give up leave the line. Each makes a last attempt, if that is possible. */
-static void rl_end_waits(struct redlock_client *c)
+REDLOCK_PRIVATE void rl_wake_due(struct redlock_client *c)
 {
-    struct redlock_lock *lock, *next;
+    struct redlock_lock *lock;
 
-    if (!rl_past(c, c->priv.line_us))
-        return;
-    c->priv.line_us = REDLOCK_NEVER;
-    for (lock = rl_first(c, RL_LINE); lock != NULL; lock = next) {
-        uint64_t until_us = rl_line_until(c, lock);
-        next = lock->priv.next;
-        if (rl_past(c, until_us))
+    while ((lock = c->priv.first_due) != NULL && rl_past(c, lock->priv.due_us))
+        if (lock->priv.list == RL_LINE)
             rl_step(c, lock);
         else
-            rl_not_after(&c->priv.line_us, until_us);
-    }
+            rl_move(c, lock, RL_TURN);
 }
 
 /* Does all that can be done now. Operations in progress, releases among them, come before new
@@ -1525,9 +1587,7 @@ REDLOCK_PRIVATE void rl_turn_all(struct redlock_client *c)
         if ((lock = rl_first(c, RL_TURN)) != NULL) {
             rl_turn(c, lock);
         } else if (!rl_line_moves(c)) {
-            rl_end_waits(c);
-            if (rl_first(c, RL_TURN) == NULL)
-                break;
+            break;
         }
     }
     rl_owed_tick(c);

@@ -69,6 +69,9 @@ struct redlock_lock_private {
     uint8_t list;   /* enum rl_list: the list that `next` and `prev` belong to */
     int8_t outcome; /* enum redlock_status: how the operation will end; PENDING: not decided */
     struct redlock_lock *next, *prev;
+    struct {
+        struct redlock_lock *child, *next, *prev; /* `prev`: the parent, of a first child */
+    } heap; /* of locks that are due at some time, see redlock.c */
 
     /* The present command: a round, or a command that is sent to the rest while the lock is
        held. */
@@ -169,8 +172,9 @@ struct redlock_client_private {
     redlock_mask broke;  /* nodes whose connection broke, before the locks have noted it */
     redlock_mask full;   /* nodes that had no free request, until one is answered */
     redlock_mask wanted; /* nodes that some lock must still be sent to: they are connected */
-    struct redlock_list list[5]; /* enum rl_list */
-    uint8_t waiting;             /* 1: some lock may wait for a notification. R7 */
+    struct redlock_list list[5];    /* enum rl_list */
+    struct redlock_lock *first_due; /* of those that wait for their time */
+    uint8_t waiting;                /* 1: some lock may wait for a notification. R7 */
     /* 1: a lock is complete, a node is down or there is room again, since this tick began */
     uint8_t tick_again;
     uint8_t jammed; /* 1: the send buffer had no room, until it is empty */
@@ -186,8 +190,7 @@ struct redlock_client_private {
     uint64_t now_us;    /* the latest reading of the clock */
     uint64_t due_us;    /* the next tick, unless something happens before */
     uint64_t jammed_us; /* `jammed` became 1 */
-    uint64_t line_us;   /* no lock that waits in line gives up before */
-    uint64_t rest_us;   /* until then attempts with a ready quorum wait for the rest. R2 */
+    uint64_t quorum_us; /* a quorum of nodes became ready. R2 */
 
     /* The send buffer, see node.c. */
     struct {

@@ -463,9 +463,8 @@ static void r12_hello_refused(const char *hello)
         while (nodes[0].state != REDLOCK_NODE_READY && since(start) < 1000 * MS);
         ok(nodes[0].state == REDLOCK_NODE_READY && nodes[0].error[0] == '\0',
            "r12: the handshake is over: %s", nodes[0].error);
-        redlock_cancel(&client, &lock);
+        release(100); /* in whatever state it is */
         fake_pass(&client, 20 * MS);
-        redlock_next_completed(&client);
     }
     nodes[0].password = nodes[1].password = "wrong-secret";
     fake_break(0);
@@ -606,7 +605,7 @@ static void r05_a_connect_that_fails_ends_the_wait(void)
     fake_break(2);
     fake_pass(&client, 1 * MS);
     redlock_acquire_start(&client, &lock, 0);
-    fake_pass(&client, 120 * MS);
+    fake_pass(&client, 30 * MS);
     ok(lock.status == REDLOCK_PENDING && fake_count(-1, 'S') > 0, "r05: asked, and undecided");
     fake_break(2);
     fake_pass(&client, 10 * MS);

@@ -1435,7 +1435,7 @@ static void r12_a_long_password(void)
 }
 
 /* An operator corrects the password or the permissions. The next acquire succeeds: at once with wait_ms 0,
-   otherwise within wait_ms. */
+   otherwise within wait_ms, however often it was denied before. */
 static void r05_corrected_permissions(uint32_t wait_ms, const char *hello)
 {
     unsigned times, calls, failed = 0, slow = 0;
@@ -1451,7 +1451,8 @@ static void r05_corrected_permissions(uint32_t wait_ms, const char *hello)
             }
             for (i = 0; i < (int)calls; i++) {
                 failed += acquire(0) != REDLOCK_DENIED;
-                fake_pass(&client, (1 + times * 150) * MS);
+                fake_pass(&client,
+                          (100 + times * 150) * MS); /* the pause before the next connect */
             }
             for (i = 0; i < 3; i++)
                 fake_nodes[i].server.password = fake_nodes[i].server.hello = NULL;
