@@ -1332,6 +1332,28 @@ static uint64_t rl_renewal_due(const struct redlock_client *c, const struct redl
     return due_us;
 }
 
+/* Nodes that have the key, but were asked or repaired only after the decision, so that a round must
+   make them members. R2, R8 */
+static unsigned rl_unconfirmed(const struct redlock_client *c, const struct redlock_lock *lock)
+{
+    unsigned nodes = lock->priv.round.fresh & ~(unsigned)lock->members, left;
+
+    nodes &= c->priv.in[REDLOCK_NODE_READY];
+    for (left = nodes; left != 0; left &= left - 1)
+        if (!rl_may_vote(c, rl_first_node(c, left)))
+            nodes &= ~rl_first_bit(left);
+    return nodes;
+}
+
+/* Such nodes become members soon, and not a third of the ttl later: until then the lock lasts on
+   fewer nodes than have it. The last automatic extension is not spent on that. */
+static void rl_hasten_renewal(const struct redlock_client *c, struct redlock_lock *lock)
+{
+    if (lock->priv.op.renewals > 1 && rl_unconfirmed(c, lock) != 0)
+        rl_not_after(&lock->priv.due_us,
+                     c->priv.now_us + c->priv.settings.node_timeout_ms * RL_MS_US);
+}
+
 /* A failed automatic extension is tried again after a pause: that of the settings, but a quarter
    of the time that is left at most. Not at once: it could fail for ever in one tick. */
 static uint64_t rl_renewal_retry(struct redlock_client *c, struct redlock_lock *lock)
@@ -1508,6 +1530,7 @@ static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
 
     case RL_RENEWING: /* until the next automatic extension. R10 */
         rl_serve_held(c, lock);
+        rl_hasten_renewal(c, lock);
         if (cancelled)
             rl_finish(c, lock, REDLOCK_CANCELLED);
         else if (rl_past(c, lock->valid_until_us))

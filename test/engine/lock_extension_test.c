@@ -969,6 +969,47 @@ static void r08_asked_late_while_it_extends_itself(void)
     release(0);
 }
 
+/* A burst of locks: node 2 has no room for one more command when the two others have decided. It is sent the lock then,
+   and must not stay without a vote for a third of the ttl. */
+static void r02_a_node_without_room_becomes_a_member_soon(void)
+{
+    begin_with_defaults(3);
+    warm_up();
+    lock.ttl_ms = 30000;
+    client.priv.full = 4;
+    is_int(acquire(0), REDLOCK_OK, "r02: held on two of three");
+    client.priv.full = 0;
+    redlock_auto_extend_start(&client, &lock, 100);
+    fake_pass(&client, 10 * MS);
+    is_int((int)fake_count(2, 'S'), 1, "r02: the third is sent the SET");
+    is_int(lock.members, 3, "r02: after the decision: no member by that");
+    fake_pass(&client, 200 * MS);
+    is_int(lock.members, 7, "r02: a member soon");
+    is_int((int)lock.extended, 1, "r02: by one extension");
+    fake_pass(&client, 5000 * MS);
+    is_int((int)lock.extended, 1, "r02: no further one before a third of the ttl");
+    release(100);
+}
+
+/* The same after a repair; but the last automatic extension is not spent on that. */
+static void r09_a_repaired_node_becomes_a_member_soon(unsigned extensions)
+{
+    begin_with_defaults(3);
+    warm_up();
+    lock.ttl_ms = 3000;
+    is_int(acquire(0), REDLOCK_OK, "r09: held");
+    redlock_auto_extend_start(&client, &lock, extensions);
+    fake_pass(&client, 1010 * MS);
+    is_int((int)lock.extended, 1, "r09: extended by itself");
+    fake_delete(2, "k");
+    fake_pass(&client, 1000 * MS);
+    is_int(lock.extended == 2 && lock.members == 3, 1, "r09: extended, the third is repaired");
+    fake_pass(&client, 100 * MS);
+    is_int(lock.members, extensions > 3 ? 7 : 3, "r09: a member soon, of %u extensions",
+           extensions);
+    release(100);
+}
+
 /* A lock is complete, and another node grants it before the program asks which lock is. */
 static void a_late_grant_of_a_completed_lock(void)
 {
@@ -984,6 +1025,11 @@ static void a_late_grant_of_a_completed_lock(void)
 
 int main(void)
 {
+    if (!REDLOCK_MINIMAL) {
+        r02_a_node_without_room_becomes_a_member_soon();
+        r09_a_repaired_node_becomes_a_member_soon(100);
+        r09_a_repaired_node_becomes_a_member_soon(3);
+    }
     r08_extension_moves_validity();
     r08_only_members_count();
     r08_late_grants_make_members();
