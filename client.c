@@ -326,8 +326,10 @@ enum redlock_status redlock_release_start(struct redlock_client *client, struct 
         rl_fair_finished(client, lock, REDLOCK_CANCELLED);
     }
     rl_forget(client, lock); /* in whatever state it is. R11 */
-    lock->priv.attempt.postponed = 0;
+    lock->priv.attempt.release_failed = 0;
     rl_detach(client, lock);
+    if (lock->status == REDLOCK_PENDING && lock->operation == REDLOCK_OP_ACQUIRE)
+        rl_pass_notification_on(client, lock);
     rl_begin(client, lock, REDLOCK_OP_RELEASE, wait_ms);
     if (lock->priv.attempt.asked != 0)
         return REDLOCK_PENDING;
@@ -374,6 +376,7 @@ enum redlock_status redlock_adopt(struct redlock_client *client, struct redlock_
     lock->granted = lock->refused = lock->failed = 0;
     memset(&lock->priv, 0, sizeof lock->priv);
     lock->priv.attempt.asked = client->priv.all;
+    lock->priv.attempt.longest_ttl_ms = lock->ttl_ms;
     lock->priv.started_us = rl_now(client);
     lock->valid_until_us = lock->priv.started_us + remaining_ms * RL_MS_US;
     rl_enter(lock, RL_HELD, lock->valid_until_us);
@@ -386,7 +389,7 @@ void redlock_cancel(struct redlock_client *client, struct redlock_lock *lock)
 {
     if (client == NULL || lock == NULL || lock->status != REDLOCK_PENDING)
         return;
-    lock->priv.outcome = REDLOCK_CANCELLED;
+    lock->priv.op.cancelled = 1;
     rl_schedule(client, lock);
 }
 

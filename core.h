@@ -489,6 +489,10 @@ REDLOCK_PRIVATE void rl_connect(struct redlock_client *c, unsigned nodes, uint64
 REDLOCK_PRIVATE enum redlock_status rl_begin(struct redlock_client *c, struct redlock_lock *lock,
                                              enum redlock_operation operation, uint32_t wait_ms);
 
+/* An acquire ends without the lock. If a notification was meant for it, another waiter of this client
+   gets that. R7 */
+REDLOCK_PRIVATE void rl_pass_notification_on(struct redlock_client *c, struct redlock_lock *lock);
+
 /* Assigns the state of a lock; no other function does. The lock is stepped at due_us, or before
    when something happens to it. */
 REDLOCK_PRIVATE void rl_enter(struct redlock_lock *lock, enum rl_state state, uint64_t due_us);

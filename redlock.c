@@ -60,8 +60,14 @@ enum {
     RL_CONFIRMS_MAX = 4, /* rounds to agree on a fencing token. R16 */
     RL_QUICK_MAX = 5,    /* quick retries in a row: "5 times" at redlock_acquire in redlock.h. R6 */
     RL_SPURIOUS_MAX = 9, /* a waiter notified in vain pauses for up to 2^9 round trips. R7 */
-    RL_CONNECT_MS = 100, /* a quorum waits so long for the connections to the rest. R2 */
-    RL_OWED_MS = 100     /* between two releases that a node is owed. R4 */
+    RL_CONNECT_MS = 100  /* a quorum waits so long for the connections to the rest. R2 */
+};
+
+/* The pauses between releases that a node is owed. R4 */
+static const struct redlock_settings rl_repeats = {
+    .retry_delay_ms = 100,
+    .retry_growth_pct = 50,
+    .retry_delay_max_ms = 2000,
 };
 
 /* ---- Questions about a lock ----------------------------------------------------------------- */
@@ -291,6 +297,13 @@ static void rl_notify_own(struct redlock_client *c, const struct redlock_lock *l
     }
 }
 
+REDLOCK_PRIVATE void rl_pass_notification_on(struct redlock_client *c, struct redlock_lock *lock)
+{
+    if (lock->priv.op.notified)
+        rl_notify_own(c, lock);
+    lock->priv.op.notified = 0;
+}
+
 /* ---- Replies -------------------------------------------------------------------------------- */
 
 /* Whether the key is to be created again on a node: where no generation is known. If the key is
@@ -347,7 +360,7 @@ static void rl_learn_generation(const struct redlock_client *c, struct redlock_l
 static void rl_learn_of_key(const struct redlock_client *c, struct redlock_lock *lock,
                             const struct redlock_node *node, struct rl_reply *reply)
 {
-    rl_clear(&lock->priv.attempt.postponed, node->priv.bit);
+    rl_clear(&lock->priv.attempt.release_failed, node->priv.bit);
     if (reply->vote == RL_YES && rl_is(reply->command, RL_EXTENDS))
         rl_learn_generation(c, lock, node, reply, (uint32_t)node->priv.reader.item.integer);
     else if (reply->vote == RL_YES && rl_is(reply->command, RL_ACQUIRES))
@@ -387,7 +400,7 @@ static void rl_count_vote(struct redlock_lock *lock, const struct redlock_node *
         if (vote == RL_DENIED)
             rl_set(&lock->priv.round.denied, bit);
         else if (rl_is(reply->command, RL_RELEASES))
-            rl_set(&lock->priv.attempt.postponed, bit);
+            rl_set(&lock->priv.attempt.release_failed, bit);
     } else if (state == RL_ROLLING_BACK) {
         if (item->kind == RESP_INTEGER)
             rl_note_free(lock, bit);
@@ -436,7 +449,7 @@ static void rl_miss_vote(const struct redlock_node *node, struct redlock_lock *l
     } else {
         rl_set(&lock->failed, bit);
         if (state == RL_RELEASING || state == RL_ROLLING_BACK)
-            rl_set(&lock->priv.attempt.postponed, bit);
+            rl_set(&lock->priv.attempt.release_failed, bit);
     }
     if (node->priv.reconnect)
         rl_set(&lock->priv.round.resent, bit);
@@ -671,6 +684,8 @@ static void rl_send_command(struct redlock_client *c, struct redlock_lock *lock,
         rl_set(&lock->priv.unanswered, sent);
     if (rl_is(command, RL_CREATES))
         rl_set(&lock->priv.attempt.asked, sent);
+    if (rl_is(command, RL_WRITES) && lock->priv.attempt.longest_ttl_ms < lock->ttl_ms)
+        lock->priv.attempt.longest_ttl_ms = lock->ttl_ms;
 }
 
 /* A node that is DOWN counts as failed. For an attempt so does one that is connected again after a
@@ -860,6 +875,8 @@ static void rl_finish(struct redlock_client *c, struct redlock_lock *lock,
     lock->status = status;
     rl_move(c, lock, RL_DONE);
     c->priv.tick_again = 1;
+    if (lock->operation == REDLOCK_OP_ACQUIRE && status != REDLOCK_OK)
+        rl_pass_notification_on(c, lock);
 }
 
 REDLOCK_PRIVATE void rl_park(struct redlock_client *c, struct redlock_lock *lock)
@@ -889,6 +906,7 @@ REDLOCK_PRIVATE enum redlock_status rl_begin(struct redlock_client *c, struct re
     if (operation == REDLOCK_OP_ACQUIRE || operation == REDLOCK_OP_RELEASE)
         lock->granted = lock->refused = lock->failed = 0;
     lock->priv.outcome = REDLOCK_PENDING;
+    lock->priv.op.cancelled = 0;
     lock->priv.op.waits = wait_ms > 0;
     lock->priv.until_us = rl_now(c) + wait_ms * RL_MS_US;
     rl_move(c, lock, RL_TURN);
@@ -973,15 +991,6 @@ static void rl_wait_in_line(struct redlock_client *c, struct redlock_lock *lock)
         rl_set_due(c, lock, lock->priv.until_us);
 }
 
-/* The acquire is cancelled while it waits. If a notification was meant for it, another waiter gets
-   that. R7 */
-static void rl_cancel_wait(struct redlock_client *c, struct redlock_lock *lock)
-{
-    rl_finish(c, lock, REDLOCK_CANCELLED);
-    if (lock->priv.op.notified)
-        rl_notify_own(c, lock);
-}
-
 /* A wall clock from here on (the year 2112) is broken and is not proposed: one such client would
    use up the fencing tokens of a lock for all. R16 */
 #define RL_WALL_MAX_US ((uint64_t)1 << 52)
@@ -1008,7 +1017,6 @@ static void rl_begin_attempt(struct redlock_client *c, struct redlock_lock *lock
     if (lock->priv.op.attempts < UINT8_MAX)
         lock->priv.op.attempts++;
     lock->priv.outcome = REDLOCK_PENDING;
-    lock->priv.op.notified = 0;
     memset(&lock->priv.attempt, 0, sizeof lock->priv.attempt);
     memset(lock->generation, 0, sizeof lock->generation);
     lock->members = 0;
@@ -1041,11 +1049,13 @@ static void rl_roll_back(struct redlock_client *c, struct redlock_lock *lock,
 {
     rl_forget(c, lock);
     lock->valid_until_us = 0;
-    lock->members = lock->priv.attempt.postponed = 0;
+    lock->members = lock->priv.attempt.release_failed = 0;
     c->priv.waiting = 1;
     lock->priv.unsent = lock->priv.attempt.asked;
     lock->holder_left_ms = 0;
     lock->priv.outcome = (int8_t)outcome;
+    if (outcome == REDLOCK_HELD)
+        lock->priv.op.notified = 0; /* its release notifies again */
     rl_enter(lock, RL_ROLLING_BACK, rl_patient_until(c, lock));
 }
 
@@ -1242,7 +1252,7 @@ static struct redlock_owed *rl_find_owed(struct redlock_client *c)
 static void rl_owe(struct redlock_client *c, struct redlock_lock *lock)
 {
     redlock_mask unanswered = (redlock_mask)(lock->priv.unanswered & ~lock->refused);
-    redlock_mask unsent = lock->priv.unsent | lock->priv.attempt.postponed | unanswered;
+    redlock_mask unsent = lock->priv.unsent | lock->priv.attempt.release_failed | unanswered;
     struct redlock_owed *owed = REDLOCK_OWED_MAX > 0 ? rl_find_owed(c) : NULL;
     unsigned i;
 
@@ -1254,8 +1264,9 @@ static void rl_owe(struct redlock_client *c, struct redlock_lock *lock)
     rl_keep_release(owed, lock);
     owed->unsent = unsent;
     owed->unanswered = unanswered;
-    owed->due_us = c->priv.now_us + RL_OWED_MS * RL_MS_US;
-    owed->until_us = c->priv.now_us + lock->ttl_ms * RL_MS_US;
+    owed->times = 0;
+    owed->due_us = c->priv.now_us + rl_backoff_us(c, &rl_repeats, 0);
+    owed->until_us = c->priv.now_us + lock->priv.attempt.longest_ttl_ms * RL_MS_US;
     for (i = 0; i < c->priv.count; i++)
         if (unanswered >> i & 1)
             rl_disown_replies(c, lock, i, UINT8_MAX, owed);
@@ -1276,7 +1287,9 @@ static void rl_owed_tick(struct redlock_client *c)
             owed->unsent = 0;
             continue;
         }
-        owed->due_us = c->priv.now_us + RL_OWED_MS * RL_MS_US;
+        if (owed->times < UINT8_MAX)
+            owed->times++;
+        owed->due_us = c->priv.now_us + rl_backoff_us(c, &rl_repeats, owed->times);
         rl_connect(c, nodes, 0);
         rl_set(&owed->unanswered,
                rl_send(c, owed, nodes & rl_ready_for_releases(c), RL_DELETE, RL_OWED));
@@ -1421,8 +1434,9 @@ static void rl_begin_release(struct redlock_client *c, struct redlock_lock *lock
 static enum redlock_status rl_released(const struct redlock_client *c,
                                        const struct redlock_lock *lock)
 {
-    int open = (lock->priv.unsent | lock->priv.unanswered | lock->priv.attempt.postponed) != 0 &&
-               !rl_past(c, lock->priv.until_us);
+    int open =
+        (lock->priv.unsent | lock->priv.unanswered | lock->priv.attempt.release_failed) != 0 &&
+        !rl_past(c, lock->priv.until_us);
     unsigned unasked = c->priv.all & ~(unsigned)lock->priv.attempt.asked;
 
     if (rl_is_quorum(c, lock->granted))
@@ -1439,14 +1453,14 @@ static enum redlock_status rl_released(const struct redlock_client *c,
 static int rl_release(struct redlock_client *c, struct redlock_lock *lock)
 {
     if (rl_past(c, lock->priv.due_us)) {
-        rl_set(&lock->priv.unsent, lock->priv.attempt.postponed);
-        lock->priv.attempt.postponed = 0;
+        rl_set(&lock->priv.unsent, lock->priv.attempt.release_failed);
+        lock->priv.attempt.release_failed = 0;
         lock->priv.due_us = rl_patient_until(c, lock);
         rl_not_after(&lock->priv.due_us, lock->priv.until_us);
     }
     rl_ask_nodes(c, lock);
-    if (lock->priv.outcome != REDLOCK_CANCELLED)
-        lock->priv.outcome = (int8_t)rl_released(c, lock);
+    lock->priv.outcome =
+        (int8_t)(lock->priv.op.cancelled ? REDLOCK_CANCELLED : rl_released(c, lock));
     if (lock->priv.outcome == REDLOCK_UNCONFIRMED && lock->priv.op.waits)
         rl_fail_late(c, lock,
                      (lock->priv.unsent | lock->priv.unanswered) & ~(unsigned)lock->failed);
@@ -1461,7 +1475,7 @@ static int rl_release(struct redlock_client *c, struct redlock_lock *lock)
    names, or rl_finish ends the operation: HELD, if the lock has a validity, else IDLE. */
 static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
 {
-    int cancelled = lock->priv.outcome == REDLOCK_CANCELLED, late = rl_past(c, lock->priv.due_us);
+    int cancelled = lock->priv.op.cancelled, due = rl_past(c, lock->priv.due_us);
 
     switch ((enum rl_state)lock->priv.state) {
     case RL_IDLE: /* an acquire begins, or a release in whatever state the lock was */
@@ -1477,7 +1491,7 @@ static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
 
     case RL_IN_LINE: /* until there are connections and room for an attempt. R2, R6 */
         if (cancelled)
-            rl_cancel_wait(c, lock);
+            rl_finish(c, lock, REDLOCK_CANCELLED);
         else if (rl_can_begin(c, lock))
             rl_begin_attempt(c, lock); /* ASKING; page, step 1: the time. R1 */
         else
@@ -1512,7 +1526,7 @@ static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
         if (REDLOCK_FAIR)
             rl_fair_end_pause(c, lock);
         if (cancelled)
-            rl_cancel_wait(c, lock);
+            rl_finish(c, lock, REDLOCK_CANCELLED);
         else
             rl_stand_in_line(c, lock); /* IN_LINE */
         return;
@@ -1535,9 +1549,9 @@ static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
             rl_finish(c, lock, REDLOCK_CANCELLED);
         else if (rl_past(c, lock->valid_until_us))
             rl_roll_back(c, lock, REDLOCK_LOST); /* ROLLING_BACK */
-        else if (late && lock->priv.op.renewals == 0)
+        else if (due && lock->priv.op.renewals == 0)
             rl_finish(c, lock, REDLOCK_EXTEND_LIMIT);
-        else if (late)
+        else if (due)
             rl_begin_extension(c, lock); /* EXTENDING */
         return;
 

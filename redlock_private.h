@@ -86,9 +86,10 @@ struct redlock_lock_private {
         uint8_t round; /* its number, from 1 */
         uint8_t replies_due[REDLOCK_NODES_MAX]; /* how many replies each node owes the lock */
         uint8_t repair[4];                      /* the generation of the repair that is sent */
-        redlock_mask postponed; /* nodes where the release failed for a time: it is repeated. R4 */
-        redlock_mask free;      /* nodes that report that the key may be free. R7 */
-        uint8_t confirms;       /* rounds to agree on a fencing token, so far */
+        redlock_mask release_failed; /* nodes where it failed for a time: it is repeated. R4 */
+        uint32_t longest_ttl_ms;     /* of its commands: no key of it lives longer */
+        redlock_mask free;           /* nodes that report that the key may be free. R7 */
+        uint8_t confirms;            /* rounds to agree on a fencing token, so far */
     } attempt;
 
     /* What a round has heard, besides `granted`, `refused` and `failed`. */
@@ -103,12 +104,14 @@ struct redlock_lock_private {
 
     /* Of an operation. */
     struct {
-        uint8_t attempts;  /* so far */
-        uint8_t quick;     /* quick retries in a row */
-        uint8_t slow;      /* slow retries */
-        uint8_t spurious;  /* how long it backs off after notifications that led to no lock. R7 */
-        uint8_t waits;     /* 1: wait_ms is not 0 */
-        uint8_t notified;  /* 1: a notification has shortened its pause. R7 */
+        uint8_t attempts; /* so far */
+        uint8_t quick;    /* quick retries in a row */
+        uint8_t slow;     /* slow retries */
+        uint8_t spurious; /* how long it backs off after notifications that led to no lock. R7 */
+        uint8_t waits;    /* 1: wait_ms is not 0 */
+        uint8_t
+            notified; /* 1: a notification has shortened its pause, and no holder was seen since. R7 */
+        uint8_t cancelled; /* 1: it is to end */
         uint16_t renewals; /* automatic extensions still allowed. R10 */
     } op;
 
@@ -145,6 +148,7 @@ struct redlock_owed {
     redlock_mask unsent;     /* nodes that have not answered it well; none: the place is free */
     redlock_mask unanswered; /* nodes whose reply is due */
     uint8_t more_keys;       /* how many keys more than one */
+    uint8_t times;           /* it was sent */
     uint16_t size;           /* of `bytes` */
     uint64_t due_us;         /* a moment: it is sent again */
     uint64_t until_us;       /* a moment: the keys have expired */

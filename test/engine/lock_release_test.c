@@ -290,6 +290,22 @@ static void r11_native_commands_are_detected(void)
     }
 }
 
+/* The caller lowers ttl_ms while it holds the lock. A release that failed for a time is repeated for as long as the key lives. */
+static void r04_repeated_for_the_longer_ttl(void)
+{
+    begin_with_defaults(3);
+    warm_up();
+    lock.ttl_ms = 20000;
+    is_int(acquire(0), REDLOCK_OK, "r04: held for 20 s");
+    lock.ttl_ms = 100;
+    fake_nodes[0].reply = "-BUSY Redis is busy running a script.\r\n";
+    is_int(release(100), REDLOCK_OK, "r04: released with a shorter ttl, one node is busy");
+    fake_pass(&client, 8000 * MS);
+    fake_nodes[0].reply = NULL;
+    fake_pass(&client, 4000 * MS);
+    ok(!REPEATS || fake_keys_left() == 0, "r04: no key is left");
+}
+
 static void r11_left_out(void)
 {
     begin_native(3, 7);
@@ -702,6 +718,7 @@ static void r04_a_release_that_was_denied_and_postponed(void)
 
 int main(void)
 {
+    r04_repeated_for_the_longer_ttl();
     r04_release_goes_to_every_asked_node();
     r04_release_after_the_first_reply_is_lost();
     r04_release_outlasts_a_full_buffer();

@@ -98,6 +98,7 @@ static void r06_contention_is_retried_quickly(unsigned count)
 static void r06_pauses_after_contention(void)
 {
     unsigned run, i, k, above = 0, above_half = 0;
+    uint32_t number;
 
     for (run = 0; run < 100; run++) {
         uint64_t last_us = 0;
@@ -106,6 +107,8 @@ static void r06_pauses_after_contention(void)
         warm_up();
         held_by("a", 0, 0);
         held_by("b", 1, 1);
+        for (i = 0; i < run; i++) /* so that each run has other random numbers */
+            fake_io()->entropy(NULL, &number, sizeof number);
         acquire(0);
         for (i = k = 0; i < fake_logged; i++) {
             uint64_t most_us = k < 5 ? (uint64_t)MS << k : 25 * MS;
@@ -461,6 +464,43 @@ static void r07_left_out(void)
     is_int((int)fake_count(-1, 'T'), 0, "r07 left out: no server is asked to track keys");
 }
 
+/* Two locks of the client wait. The one that is notified gives up: by a release, or by a cancel, before it asks or while it
+   asks. The other one must not wait for its pause. */
+static void r07_a_waiter_that_gives_up_passes_the_notification_on(int releases, int asks)
+{
+    struct redlock_lock second, *notified = NULL, *other;
+    unsigned i;
+
+    memset(&settings, 0, sizeof settings);
+    settings.retry_delay_ms = settings.retry_delay_max_ms = 5000;
+    begin(3);
+    warm_up();
+    redlock_lock_init(&second, "k", 1, 10000);
+    held_by("other", 0, 2);
+    redlock_acquire_start(&client, &lock, 60000);
+    redlock_acquire_start(&client, &second, 60000);
+    fake_pass(&client, 20 * MS);
+    delete_on(0, 2);
+    for (i = 0; i < 100 && notified == NULL; i++) {
+        fake_pass(&client, 20);
+        notified = lock.priv.op.notified ? &lock : second.priv.op.notified ? &second : NULL;
+    }
+    if (!ok(notified != NULL, "r07: a waiter is notified"))
+        return;
+    for (i = fake_count(-1, 'S'); asks && fake_count(-1, 'S') == i;)
+        fake_pass(&client, 20);
+    other = notified == &lock ? &second : &lock;
+    if (releases)
+        redlock_release(&client, notified, 0);
+    else
+        redlock_cancel(&client, notified);
+    fake_pass(&client, 20 * MS);
+    is_int(other->status, REDLOCK_OK, "r07: the other one gets the lock: %s %s it asks",
+           releases ? "released" : "cancelled", asks ? "while" : "before");
+    redlock_release(&client, other, 0);
+    redlock_deinit(&client);
+}
+
 static void r07_other_keys(void)
 {
     char key[64];
@@ -584,6 +624,10 @@ int main(void)
     r07_notifications_end_the_pause();
     r07_retries_at_random_moments();
     r07_other_keys();
+    r07_a_waiter_that_gives_up_passes_the_notification_on(0, 0);
+    r07_a_waiter_that_gives_up_passes_the_notification_on(1, 0);
+    r07_a_waiter_that_gives_up_passes_the_notification_on(0, 1);
+    r07_a_waiter_that_gives_up_passes_the_notification_on(1, 1);
     r07_backs_off_after_spurious_notifications();
     r07_one_waiter_is_notified();
     r07_a_cancelled_waiter_passes_on();
