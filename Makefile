@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: MIT
 
 B = build
-CORE = client.c redlock.c fair.c node.c command.c resp.c
+CORE = client.c redlock.c hold.c wait.c fair.c node.c command.c resp.c
 LIB = $(CORE) net.c
 HEADERS = redlock.h redlock_config.h redlock_private.h resp.h extra/url.h core.h
 WARN = -std=c99 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wcast-qual \
@@ -140,7 +140,7 @@ install: $(B)/libredlock.a $(SHARED) $(B)/redlock man ## PREFIX=, LIBDIR=, MANDI
 # the first system header.
 ONE = $(B)/single/redlock_all.c
 ONE_CORE = $(B)/single/redlock_core.c
-ONE_ORDER = resp.c command.c node.c fair.c redlock.c client.c
+ONE_ORDER = resp.c command.c node.c fair.c wait.c hold.c redlock.c client.c
 
 amalgamation: $(ONE) $(ONE_CORE) ## the library as one file beside redlock.h, in build/single: redlock_all.c; for firmware redlock_core.c
 $(ONE): $(LIB) $(HEADERS) tools/amalgamate.awk Makefile

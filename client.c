@@ -178,7 +178,7 @@ void redlock_deinit(struct redlock_client *client)
         while ((lock = rl_first(client, list)) != NULL) {
             if (lock->status == REDLOCK_PENDING)
                 lock->status = REDLOCK_CANCELLED;
-            rl_detach(client, lock);
+            rl_lock_detach(client, lock);
         }
     for (node = client->priv.nodes; client->priv.count > 0; client->priv.count--, node++) {
         if (node->state != REDLOCK_NODE_IDLE && node->state != REDLOCK_NODE_DOWN)
@@ -276,7 +276,7 @@ enum redlock_status redlock_acquire_start(struct redlock_client *client, struct 
     memset(&lock->priv.op, 0, sizeof lock->priv.op);
     if (REDLOCK_FAIR)
         memset(&lock->priv.fair, 0, sizeof lock->priv.fair);
-    status = rl_begin(client, lock, REDLOCK_OP_ACQUIRE, wait_ms);
+    status = rl_lock_begin(client, lock, REDLOCK_OP_ACQUIRE, wait_ms);
     if (REDLOCK_FAIR)
         lock->priv.fair.began_us = lock->priv.until_us - wait_ms * RL_MS_US;
     if (wait_ms == 0) /* a number of attempts ends it, not a time */
@@ -294,7 +294,7 @@ enum redlock_status redlock_extend_start(struct redlock_client *client, struct r
         return REDLOCK_LOST;
     if (lock->extended >= client->priv.settings.extend_max) /* R10 */
         return REDLOCK_EXTEND_LIMIT;
-    return rl_begin(client, lock, REDLOCK_OP_EXTEND, 0);
+    return rl_lock_begin(client, lock, REDLOCK_OP_EXTEND, 0);
 }
 
 enum redlock_status redlock_auto_extend_start(struct redlock_client *client,
@@ -309,7 +309,7 @@ enum redlock_status redlock_auto_extend_start(struct redlock_client *client,
     if (lock->priv.state != RL_HELD)
         return REDLOCK_LOST;
     lock->priv.op.slow = 0;
-    status = rl_begin(client, lock, REDLOCK_OP_AUTO_EXTEND, 0);
+    status = rl_lock_begin(client, lock, REDLOCK_OP_AUTO_EXTEND, 0);
     lock->priv.op.renewals = (uint16_t)extensions;
     return status;
 }
@@ -327,13 +327,13 @@ enum redlock_status redlock_release_start(struct redlock_client *client, struct 
     }
     rl_forget(client, lock); /* in whatever state it is. R11 */
     lock->priv.attempt.release_failed = 0;
-    rl_detach(client, lock);
+    rl_lock_detach(client, lock);
     if (lock->status == REDLOCK_PENDING && lock->operation == REDLOCK_OP_ACQUIRE)
-        rl_pass_notification_on(client, lock);
-    rl_begin(client, lock, REDLOCK_OP_RELEASE, wait_ms);
+        rl_wait_ends(client, lock);
+    rl_lock_begin(client, lock, REDLOCK_OP_RELEASE, wait_ms);
     if (lock->priv.attempt.asked != 0)
         return REDLOCK_PENDING;
-    rl_detach(client, lock);
+    rl_lock_detach(client, lock);
     return lock->status = REDLOCK_EXPIRED;
 }
 
@@ -369,7 +369,7 @@ enum redlock_status redlock_adopt(struct redlock_client *client, struct redlock_
         return rl_invalid(client, RL_ARG_REMAINING);
     if (remaining_ms > 0)
         lock->members = rl_known_members(client, lock);
-    rl_move(client, lock, RL_NOWHERE);
+    rl_lock_move(client, lock, RL_NOWHERE);
     lock->holder_left_ms = 0;
     if (rl_wants_holder(lock)) /* no acquire may have cleared it */
         lock->holder[0] = '\0';
@@ -379,7 +379,7 @@ enum redlock_status redlock_adopt(struct redlock_client *client, struct redlock_
     lock->priv.attempt.longest_ttl_ms = lock->ttl_ms;
     lock->priv.started_us = rl_now(client);
     lock->valid_until_us = lock->priv.started_us + remaining_ms * RL_MS_US;
-    rl_enter(lock, RL_HELD, lock->valid_until_us);
+    rl_lock_enter(lock, RL_HELD, lock->valid_until_us);
     lock->extended = 0;
     lock->operation = REDLOCK_OP_ACQUIRE;
     return lock->status = REDLOCK_OK;
@@ -390,7 +390,7 @@ void redlock_cancel(struct redlock_client *client, struct redlock_lock *lock)
     if (client == NULL || lock == NULL || lock->status != REDLOCK_PENDING)
         return;
     lock->priv.op.cancelled = 1;
-    rl_schedule(client, lock);
+    rl_lock_schedule(client, lock);
 }
 
 void redlock_abandon(struct redlock_client *client, struct redlock_lock *lock)
@@ -398,7 +398,7 @@ void redlock_abandon(struct redlock_client *client, struct redlock_lock *lock)
     if (client == NULL || lock == NULL || lock->status == REDLOCK_PENDING)
         return;
     rl_forget(client, lock);
-    rl_detach(client, lock);
+    rl_lock_detach(client, lock);
     lock->priv.attempt.asked = 0;
 }
 
@@ -427,7 +427,7 @@ void redlock_handle_events(struct redlock_client *client, unsigned i, unsigned e
 
 /* Moves to TURN the locks that this tick must step: those whose time is up, and those that can be
    sent to a node that is ready now. */
-static void rl_wake(struct redlock_client *c)
+static void rl_client_wake(struct redlock_client *c)
 {
     unsigned ready = c->priv.jammed ? 0 : c->priv.in[REDLOCK_NODE_READY] & ~(unsigned)c->priv.full;
     unsigned list, wanted = c->priv.wanted & ready;
@@ -444,7 +444,7 @@ static void rl_wake(struct redlock_client *c)
         for (lock = rl_first(c, list); lock != NULL; lock = next) {
             next = lock->priv.next;
             if (lock->priv.unsent & ready)
-                rl_move(c, lock, RL_TURN);
+                rl_lock_move(c, lock, RL_TURN);
         }
     for (lock = rl_first(c, RL_DONE); lock != NULL; lock = lock->priv.next)
         if ((lock->priv.unsent & ready) && !rl_past(c, lock->valid_until_us)) {
@@ -524,7 +524,7 @@ static void rl_send_unsent(struct redlock_client *c)
 }
 
 /* The next tick is due at that moment, unless it is due before. */
-static void rl_due(struct redlock_client *c, uint64_t moment_us)
+static void rl_client_due(struct redlock_client *c, uint64_t moment_us)
 {
     rl_not_after(&c->priv.due_us, moment_us);
 }
@@ -536,9 +536,9 @@ static void rl_nodes_due(struct redlock_client *c)
     const struct redlock_node *node = c->priv.nodes;
 
     for (; nodes != 0; nodes >>= 1, wanted >>= 1, node++) {
-        rl_due(c, rl_node_stall_us(c, node));
+        rl_client_due(c, rl_node_stall_us(c, node));
         if ((wanted & 1) && (node->state == REDLOCK_NODE_DOWN || node->state == REDLOCK_NODE_IDLE))
-            rl_due(c, node->priv.reconnect_us);
+            rl_client_due(c, node->priv.reconnect_us);
     }
 }
 
@@ -549,14 +549,14 @@ static void rl_owed_due(struct redlock_client *c)
 
     for (; owed < c->priv.owed + REDLOCK_OWED_MAX; owed++)
         if ((owed->unsent & ~owed->unanswered) != 0)
-            rl_due(c, owed->due_us);
+            rl_client_due(c, owed->due_us);
 }
 
 /* When the first lock that waits must be stepped. */
 static void rl_locks_due(struct redlock_client *c)
 {
     if (c->priv.first_due != NULL)
-        rl_due(c, c->priv.first_due->priv.due_us);
+        rl_client_due(c, c->priv.first_due->priv.due_us);
 }
 
 uint64_t redlock_tick(struct redlock_client *client)
@@ -565,13 +565,13 @@ uint64_t redlock_tick(struct redlock_client *client)
     client->priv.tick_again = 0;
     rl_read_what_is_due(client);
     rl_look_at_nodes(client);
-    rl_wake(client);
+    rl_client_wake(client);
     rl_turn_all(client);
     rl_send_unsent(client);
     if (rl_past(client, client->priv.due_us))
         client->priv.due_us = REDLOCK_NEVER; /* all that was due is done */
-    if (client->priv.tick_again || client->priv.broke || rl_first(client, RL_TURN) != NULL) {
-        rl_due(client, client->priv.now_us + RL_MS_US); /* if more such ticks follow */
+    if (client->priv.tick_again || client->priv.lost_untold || rl_first(client, RL_TURN) != NULL) {
+        rl_client_due(client, client->priv.now_us + RL_MS_US); /* if more such ticks follow */
         return 0; /* a lock is complete; there is room again; a connection broke */
     }
     client->priv.due_us = REDLOCK_NEVER;
@@ -588,14 +588,14 @@ struct redlock_lock *redlock_next_completed(struct redlock_client *client)
     struct redlock_lock *lock = rl_first(client, RL_DONE);
 
     if (lock != NULL)
-        rl_park(client, lock);
+        rl_lock_park(client, lock);
     return lock;
 }
 
 /* ---- Blocking calls ------------------------------------------------------------------------- */
 
 /* Waits for events, for timeout_us at most, and handles them. 0: there were none. */
-static int rl_wait(struct redlock_client *c, uint64_t timeout_us)
+static int rl_client_wait(struct redlock_client *c, uint64_t timeout_us)
 {
     const struct redlock_io *io = c->priv.io;
     uint8_t events[REDLOCK_NODES_MAX];
@@ -630,7 +630,7 @@ static void rl_catch_up(struct redlock_client *c, uint64_t fresh_us)
     rl_read_clock(c, served_us);
     if (c->priv.now_us < served_us + fresh_us)
         return;
-    while (rl_wait(c, 0) && ++turns < RL_CATCH_UP_MAX)
+    while (rl_client_wait(c, 0) && ++turns < RL_CATCH_UP_MAX)
         ;
 }
 
@@ -645,9 +645,9 @@ static enum redlock_status rl_run_until_done(struct redlock_client *client,
         uint64_t wait_us = redlock_tick(client);
         if (lock->status != REDLOCK_PENDING)
             break;
-        rl_wait(client, wait_us);
+        rl_client_wait(client, wait_us);
     }
-    rl_park(client, lock);
+    rl_lock_park(client, lock);
     return lock->status;
 }
 

@@ -56,7 +56,7 @@ static inline redlock_mask rl_bit(unsigned i)
 }
 
 /* The bit of the first node of a set. */
-static inline unsigned rl_first_bit(unsigned nodes)
+static inline unsigned rl_lowest(unsigned nodes)
 {
     return nodes & (0U - nodes);
 }
@@ -267,10 +267,10 @@ REDLOCK_PRIVATE int rl_is_quorum(const struct redlock_client *c, unsigned nodes)
 
 /* How long a decision takes: the round trip to the slowest node of the fastest quorum of ready
    nodes; a node that was not measured counts with node_timeout_ms. 0: fewer are ready. */
-REDLOCK_PRIVATE uint32_t rl_decision_us(const struct redlock_client *c);
+REDLOCK_PRIVATE uint32_t rl_quorum_rtt_us(const struct redlock_client *c);
 
 /* How long that node may take to reply; node_timeout_ms if fewer than a quorum are ready. R15 */
-REDLOCK_PRIVATE uint32_t rl_patience_us(const struct redlock_client *c);
+REDLOCK_PRIVATE uint32_t rl_quorum_timeout_us(const struct redlock_client *c);
 
 /* Sets how long a reply of the node may take: node_timeout_ms at least, stall_ms at most. R15 */
 REDLOCK_PRIVATE void rl_set_timeout(const struct redlock_client *c, struct redlock_node *node,
@@ -416,20 +416,21 @@ enum rl_state {
     RL_RELEASING     /* the nodes are asked to delete the key, and their replies are waited for */
 };
 
+static inline int rl_is_held(const struct redlock_lock *lock)
+{
+    return lock->priv.state == RL_HELD || (!REDLOCK_MINIMAL && lock->priv.state == RL_RENEWING);
+}
+
+/* Whether the operation, in progress or not, is an automatic extension. */
+static inline int rl_is_auto(const struct redlock_lock *lock)
+{
+    return !REDLOCK_MINIMAL && lock->operation == REDLOCK_OP_AUTO_EXTEND;
+}
+
 /* Whether others had the lock when the last attempt failed. */
 static inline int rl_others_had_it(const struct redlock_lock *lock)
 {
     return lock->priv.outcome == REDLOCK_HELD || lock->priv.outcome == REDLOCK_CONTENDED;
-}
-
-/* The pause before a slow retry: random, longer each time. R6 */
-static inline uint32_t rl_pause_us(struct redlock_client *c, struct redlock_lock *lock)
-{
-    unsigned times = lock->priv.op.slow;
-
-    if (times < UINT8_MAX)
-        lock->priv.op.slow++;
-    return rl_backoff_us(c, &c->priv.settings, times);
 }
 
 /* Lists that a lock may stand in. LINE: to begin an attempt when it can. TURN: to be stepped in
@@ -450,17 +451,18 @@ static inline struct redlock_lock *rl_first(struct redlock_client *c, unsigned l
 }
 
 /* Sets when a lock that waits is stepped, if nothing happens to it before. */
-REDLOCK_PRIVATE void rl_set_due(struct redlock_client *c, struct redlock_lock *lock,
-                                uint64_t due_us);
+REDLOCK_PRIVATE void rl_lock_set_due(struct redlock_client *c, struct redlock_lock *lock,
+                                     uint64_t due_us);
 
 /* Moves the locks whose time is up to TURN, and steps those in line. */
 REDLOCK_PRIVATE void rl_wake_due(struct redlock_client *c);
 
 /* Moves a lock to the end of a list, or off all lists (NOWHERE). */
-REDLOCK_PRIVATE void rl_move(struct redlock_client *c, struct redlock_lock *lock, unsigned where);
+REDLOCK_PRIVATE void rl_lock_move(struct redlock_client *c, struct redlock_lock *lock,
+                                  unsigned where);
 
 /* Something happened to the lock: the next tick steps it. */
-REDLOCK_PRIVATE void rl_schedule(struct redlock_client *c, struct redlock_lock *lock);
+REDLOCK_PRIVATE void rl_lock_schedule(struct redlock_client *c, struct redlock_lock *lock);
 
 /* Takes the replies of a node. */
 REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_node *node,
@@ -486,26 +488,112 @@ REDLOCK_PRIVATE void rl_connect(struct redlock_client *c, unsigned nodes, uint64
 
 /* Starts an operation of a lock that is IDLE or HELD: the next tick begins it. An earlier
    operation that has completed, but was not returned yet, is not returned any more. */
-REDLOCK_PRIVATE enum redlock_status rl_begin(struct redlock_client *c, struct redlock_lock *lock,
-                                             enum redlock_operation operation, uint32_t wait_ms);
-
-/* An acquire ends without the lock. If a notification was meant for it, another waiter of this client
-   gets that. R7 */
-REDLOCK_PRIVATE void rl_pass_notification_on(struct redlock_client *c, struct redlock_lock *lock);
+REDLOCK_PRIVATE enum redlock_status rl_lock_begin(struct redlock_client *c,
+                                                  struct redlock_lock *lock,
+                                                  enum redlock_operation operation,
+                                                  uint32_t wait_ms);
 
 /* Assigns the state of a lock; no other function does. The lock is stepped at due_us, or before
    when something happens to it. */
-REDLOCK_PRIVATE void rl_enter(struct redlock_lock *lock, enum rl_state state, uint64_t due_us);
+REDLOCK_PRIVATE void rl_lock_enter(struct redlock_lock *lock, enum rl_state state, uint64_t due_us);
 
 /* The lock is not held, and its memory is the caller's again. */
-REDLOCK_PRIVATE void rl_detach(struct redlock_client *c, struct redlock_lock *lock);
+REDLOCK_PRIVATE void rl_lock_detach(struct redlock_client *c, struct redlock_lock *lock);
 
 /* Moves a lock to the list for what it waits for. A complete one waits only if it is held and the
    command must still be sent to some node. R2 */
-REDLOCK_PRIVATE void rl_park(struct redlock_client *c, struct redlock_lock *lock);
+REDLOCK_PRIVATE void rl_lock_park(struct redlock_client *c, struct redlock_lock *lock);
+
+/* Begins a round: a new command to all nodes, a new count of votes. */
+REDLOCK_PRIVATE void rl_begin_round(struct redlock_client *c, struct redlock_lock *lock);
+
+/* Enters a state that waits for votes: for each node as long as its reply may take. R15 */
+REDLOCK_PRIVATE void rl_await_votes(struct redlock_client *c, struct redlock_lock *lock,
+                                    enum rl_state state);
+
+/* Ends an attempt that failed or was cancelled, or a lock that is lost. R4 */
+REDLOCK_PRIVATE void rl_roll_back(struct redlock_client *c, struct redlock_lock *lock,
+                                  enum redlock_status outcome);
+
+/* The operation is complete. A lock with a validity, even an expired one, stays HELD until it is
+   released. */
+REDLOCK_PRIVATE void rl_lock_finish(struct redlock_client *c, struct redlock_lock *lock,
+                                    enum redlock_status status);
 
 /* Steps all that can go on now, and sends what is owed. */
 REDLOCK_PRIVATE void rl_turn_all(struct redlock_client *c);
+
+/* ---- A held lock (hold.c) ------------------------------------------------------------------- */
+
+/* The generation in which the lock is acquired: that of its token. R9 */
+REDLOCK_PRIVATE uint32_t rl_token_generation(const struct redlock_lock *lock);
+
+/* Whether the key is to be created again on a node, where no generation is known. R9 */
+REDLOCK_PRIVATE int rl_hold_repairs(const struct redlock_client *c, const struct redlock_lock *lock,
+                                    const struct redlock_node *node);
+
+/* Takes what a reply says about the key on that node; a yes that proves nothing of the time before
+   the round becomes RL_UNPROVED. R8, R9 */
+REDLOCK_PRIVATE void rl_hold_learn(const struct redlock_client *c, struct redlock_lock *lock,
+                                   const struct redlock_node *node, struct rl_reply *reply);
+
+/* Counts a grant that came after the decision. R8 */
+REDLOCK_PRIVATE void rl_hold_count_late_grant(const struct redlock_client *c,
+                                              struct redlock_lock *lock, unsigned bit,
+                                              const struct rl_reply *reply);
+
+/* Nodes that were not sent the lock yet are to be sent it. R2 */
+REDLOCK_PRIVATE void rl_hold_ask_rest(const struct redlock_client *c, struct redlock_lock *lock);
+
+/* Sends the lock to nodes that are ready only now, while it is valid. R2 */
+REDLOCK_PRIVATE void rl_hold_serve(struct redlock_client *c, struct redlock_lock *lock);
+
+/* Enters EXTENDING; or ROLLING_BACK, if the lock is lost. */
+REDLOCK_PRIVATE void rl_extension_begin(struct redlock_client *c, struct redlock_lock *lock);
+
+/* A round of extensions ends with this status. Enters RENEWING, or ends the operation. */
+REDLOCK_PRIVATE void rl_extension_end(struct redlock_client *c, struct redlock_lock *lock,
+                                      enum redlock_status status);
+
+/* When the next automatic extension is due. R10 */
+REDLOCK_PRIVATE uint64_t rl_renewal_due(const struct redlock_client *c,
+                                        const struct redlock_lock *lock);
+
+/* It is due soon where that makes a member of a node that has the key. */
+REDLOCK_PRIVATE void rl_renewal_hasten(const struct redlock_client *c, struct redlock_lock *lock);
+
+/* ---- A waiter (wait.c) ---------------------------------------------------------------------- */
+
+/* The smoothed round trip to a quorum of nodes, in microseconds, but 100 at least: pauses between
+   retries and looks are multiples of it. */
+REDLOCK_PRIVATE uint32_t rl_quorum_trip_us(const struct redlock_client *c);
+
+/* The pause before a slow retry: random, longer each time. R6 */
+REDLOCK_PRIVATE uint32_t rl_pause_us(struct redlock_client *c, struct redlock_lock *lock);
+
+/* Whether a further quick retry may follow. R6 */
+REDLOCK_PRIVATE int rl_may_retry_quickly(const struct redlock_lock *lock);
+
+/* Enters PAUSING before the next attempt. 0: no attempt may follow without a wait. R6 */
+REDLOCK_PRIVATE int rl_wait_begins(struct redlock_client *c, struct redlock_lock *lock);
+
+/* This client had the lock a moment ago, and others wait for it: enters PAUSING, as if refused.
+   R19 */
+REDLOCK_PRIVATE void rl_wait_yields(struct redlock_client *c, struct redlock_lock *lock);
+
+/* Whether the pause is over: its time is up, which a notification shortens. R7 */
+REDLOCK_PRIVATE int rl_wait_is_over(struct redlock_client *c, struct redlock_lock *lock);
+
+/* An acquire ends without the lock. If a notification was meant for it, another waiter of this client
+   gets that. R7 */
+REDLOCK_PRIVATE void rl_wait_ends(struct redlock_client *c, struct redlock_lock *lock);
+
+/* Nodes report that the lock with this key may be free; only its first `known` bytes are known. R7 */
+REDLOCK_PRIVATE void rl_notify(struct redlock_client *c, unsigned nodes, const void *key,
+                               size_t key_size, size_t known);
+
+/* Notifies the waiters of this client after a release. R7 */
+REDLOCK_PRIVATE void rl_notify_own(struct redlock_client *c, const struct redlock_lock *lock);
 
 /* ---- Optional features ---------------------------------------------------------------------- */
 
@@ -548,15 +636,6 @@ static inline int rl_has_key(const struct redlock_lock *lock, const void *key, s
             return 1;
     }
     return 0;
-}
-
-/* The smoothed round trip to a quorum of nodes, in microseconds, but 100 at least: pauses between
-   retries and looks are multiples of it. */
-static inline uint32_t rl_quorum_trip_us(const struct redlock_client *c)
-{
-    uint32_t us = rl_decision_us(c);
-
-    return us < 100 ? 100 : us;
 }
 
 /* Whether the waiters of the lock may stand in the wait queue, which is that of one key. R19 */

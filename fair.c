@@ -32,7 +32,7 @@ enum {
     RL_LEASE_MS = 1000,
     RL_FAR = 200,        /* places behind this one are not told apart */
     RL_HURRIES_MAX = 20, /* so often a waiter that sees no holder does not wait for its pause */
-    RL_NEAR = 2          /* so many waiters at the front are told by a release: see the script */
+    RL_TELL_MAX = 2      /* so many waiters at the front are told by a release: see the script */
 };
 
 /* The place in the queue, from 1: a quorum of nodes says that it is no worse. 0: not known. */
@@ -81,9 +81,9 @@ static uint32_t rl_answer_ms(const struct redlock_client *c)
 /* ---- Looking -------------------------------------------------------------------------------- */
 
 /* The pause after which the lock looks again, if nothing happens before. */
-static void rl_rest(struct redlock_client *c, struct redlock_lock *lock)
+static void rl_fair_pause(struct redlock_client *c, struct redlock_lock *lock)
 {
-    lock->priv.fair.next = RL_FAIR_LOOKS;
+    lock->priv.fair.moment = RL_FAIR_LOOKS;
     lock->priv.due_us = c->priv.now_us + RL_MS_US + rl_pause_us(c, lock);
 }
 
@@ -93,7 +93,7 @@ static redlock_mask rl_notifying_nodes(const struct redlock_client *c)
 
     for (; left != 0; left &= left - 1)
         if (rl_notifies(rl_first_node(c, left)))
-            nodes |= rl_first_bit(left);
+            nodes |= rl_lowest(left);
     return (redlock_mask)nodes;
 }
 
@@ -111,13 +111,13 @@ static void rl_look(struct redlock_client *c, struct redlock_lock *lock)
         (void)rl_random(c, lock->token, RL_NAME);
     lock->priv.fair.entered = 1;
     rl_drop_replies(c, lock);
-    rl_rest(c, lock);
-    lock->priv.fair.next = RL_FAIR_LEARNS;
+    rl_fair_pause(c, lock);
+    lock->priv.fair.moment = RL_FAIR_LEARNS;
     lock->priv.fair.lease_ms = rl_lease_ms(c);
     lock->priv.fair.answer_ms = rl_answer_ms(c);
     lock->priv.fair.waited_ms = (uint32_t)((c->priv.now_us - lock->priv.fair.began_us) / RL_MS_US);
     memset(lock->priv.fair.place, 0, sizeof lock->priv.fair.place);
-    lock->priv.fair.taken = lock->priv.fair.near = lock->priv.attempt.free = 0;
+    lock->priv.fair.taken = lock->priv.fair.told = lock->priv.attempt.free = 0;
     c->priv.waiting = 1;
     lock->priv.unanswered = rl_send_of_lock(c, lock, rl_notifying_nodes(c), RL_ENTER);
 }
@@ -163,9 +163,9 @@ REDLOCK_PRIVATE int rl_fair_replied(struct redlock_client *c, struct redlock_nod
     rl_clear(&lock->priv.unanswered, node->priv.bit);
     /* What the node has notified before is older than its reply; Redis 6.0 even notifies a client
        of what its own script did. */
-    rl_clear(&lock->priv.fair.near, node->priv.bit);
+    rl_clear(&lock->priv.fair.told, node->priv.bit);
     rl_clear(&lock->priv.attempt.free, node->priv.bit);
-    if (reply->vote == RL_YES && lock->priv.fair.next == RL_FAIR_LEARNS)
+    if (reply->vote == RL_YES && lock->priv.fair.moment == RL_FAIR_LEARNS)
         rl_learn_place(lock, node, number);
     return 1;
 }
@@ -207,15 +207,15 @@ REDLOCK_PRIVATE enum rl_heed rl_fair_notified(struct redlock_client *c, struct r
     if (!rl_is_fair(c, lock) || !lock->priv.fair.entered)
         return RL_NOT_QUEUED;
     if (rl_is_lease_key(lock, (const char *)key, size, known)) {
-        rl_set(&lock->priv.fair.near, nodes);
+        rl_set(&lock->priv.fair.told, nodes);
     } else if (!rl_has_key(lock, key, size, known)) {
         return RL_NOT_QUEUED;
-    } else if (rl_place(c, lock) <= RL_NEAR || lock->priv.fair.next == RL_FAIR_ASKS) {
+    } else if (rl_place(c, lock) <= RL_TELL_MAX || lock->priv.fair.moment == RL_FAIR_ASKS) {
         rl_set(&lock->priv.attempt.free, nodes);
     } else {
-        if (nodes != c->priv.all || rl_own_waiters_before(c, lock) >= RL_NEAR)
+        if (nodes != c->priv.all || rl_own_waiters_before(c, lock) >= RL_TELL_MAX)
             return RL_IGNORED;
-        lock->priv.fair.near = c->priv.all;
+        lock->priv.fair.told = c->priv.all;
     }
     return RL_HEEDED;
 }
@@ -226,13 +226,13 @@ REDLOCK_PRIVATE enum rl_heed rl_fair_notified(struct redlock_client *c, struct r
 static void rl_lock_changed(struct redlock_client *c, struct redlock_lock *lock, unsigned place)
 {
     lock->priv.attempt.free = 0;
-    if (place > RL_NEAR) {
-        rl_rest(c, lock);
-    } else if (place == 1 && lock->priv.fair.next == RL_FAIR_LOOKS) {
-        lock->priv.fair.next = RL_FAIR_ASKS;
+    if (place > RL_TELL_MAX) {
+        rl_fair_pause(c, lock);
+    } else if (place == 1 && lock->priv.fair.moment == RL_FAIR_LOOKS) {
+        lock->priv.fair.moment = RL_FAIR_ASKS;
         lock->priv.due_us = c->priv.now_us;
     } else {
-        lock->priv.fair.next = RL_FAIR_LOOKS;
+        lock->priv.fair.moment = RL_FAIR_LOOKS;
         rl_not_after(&lock->priv.due_us, c->priv.now_us + rl_round_trips_us(c, 1));
     }
 }
@@ -252,7 +252,7 @@ static void rl_conclude_look(struct redlock_client *c, struct redlock_lock *lock
 
     if (!is_free && !is_taken && lock->priv.unanswered != 0)
         return;
-    lock->priv.fair.next = is_free || place == 0 ? RL_FAIR_ASKS : RL_FAIR_LOOKS;
+    lock->priv.fair.moment = is_free || place == 0 ? RL_FAIR_ASKS : RL_FAIR_LOOKS;
     if (is_free)
         lock->priv.attempt.free = 0;
     if (is_taken)
@@ -260,7 +260,7 @@ static void rl_conclude_look(struct redlock_client *c, struct redlock_lock *lock
     if (place == 0 || is_taken)
         return; /* rl_look has set when */
     if (lock->priv.fair.hurries >= RL_HURRIES_MAX) {
-        lock->priv.fair.next = RL_FAIR_ASKS;
+        lock->priv.fair.moment = RL_FAIR_ASKS;
         return;
     }
     lock->priv.fair.hurries++;
@@ -289,25 +289,25 @@ static int rl_stays_outside(const struct redlock_client *c, const struct redlock
 
 REDLOCK_PRIVATE int rl_fair_pauses(struct redlock_client *c, struct redlock_lock *lock)
 {
-    int told, looks = lock->priv.fair.next == RL_FAIR_NEW;
+    int told, looks = lock->priv.fair.moment == RL_FAIR_NEW;
     unsigned place;
 
     if (rl_stays_outside(c, lock))
         return 0;
     place = rl_place(c, lock);
-    told = rl_is_quorum(c, lock->priv.fair.near);
-    if (lock->priv.fair.next == RL_FAIR_LEARNS) {
+    told = rl_is_quorum(c, lock->priv.fair.told);
+    if (lock->priv.fair.moment == RL_FAIR_LEARNS) {
         rl_conclude_look(c, lock, place);
-        looks = lock->priv.fair.next == RL_FAIR_LOOKS && told;
+        looks = lock->priv.fair.moment == RL_FAIR_LOOKS && told;
     } else if (place != 0 && rl_is_quorum(c, lock->priv.attempt.free)) {
         rl_lock_changed(c, lock, place);
     } else if (told) {
         looks = 1;
     }
-    if (looks || (rl_past(c, lock->priv.due_us) && lock->priv.fair.next == RL_FAIR_LOOKS))
+    if (looks || (rl_past(c, lock->priv.due_us) && lock->priv.fair.moment == RL_FAIR_LOOKS))
         rl_look(c, lock);
     rl_not_after(&lock->priv.due_us, lock->priv.until_us); /* then the last attempt is made */
-    return place != 0 || lock->priv.fair.next == RL_FAIR_LEARNS;
+    return place != 0 || lock->priv.fair.moment == RL_FAIR_LEARNS;
 }
 
 REDLOCK_PRIVATE void rl_fair_end_pause(struct redlock_client *c, struct redlock_lock *lock)
@@ -315,7 +315,7 @@ REDLOCK_PRIVATE void rl_fair_end_pause(struct redlock_client *c, struct redlock_
     if (!REDLOCK_FAIR)
         return;
     rl_drop_replies(c, lock);
-    lock->priv.fair.next = RL_FAIR_NEW;
+    lock->priv.fair.moment = RL_FAIR_NEW;
 }
 
 /* A waiter that gives up leaves the queue. A release that has not waited for replies does not know

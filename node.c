@@ -133,14 +133,14 @@ static const struct redlock_node *rl_deciding_node(const struct redlock_client *
     return found;
 }
 
-REDLOCK_PRIVATE uint32_t rl_decision_us(const struct redlock_client *c)
+REDLOCK_PRIVATE uint32_t rl_quorum_rtt_us(const struct redlock_client *c)
 {
     const struct redlock_node *node = rl_deciding_node(c);
 
     return node != NULL ? rl_round_trip_us(c, node) : 0;
 }
 
-REDLOCK_PRIVATE uint32_t rl_patience_us(const struct redlock_client *c)
+REDLOCK_PRIVATE uint32_t rl_quorum_timeout_us(const struct redlock_client *c)
 {
     const struct redlock_node *node = rl_deciding_node(c);
 
@@ -212,8 +212,8 @@ static int rl_is_shared(const struct redlock_request *last, const void *owner, u
 /* Notes one more command. 0: there is no room. A free request has no repeats. The last free one is
    kept for commands whose reply is dropped. They can share it, so a rollback never waits for it
    for long. */
-static int rl_push(const struct redlock_client *c, struct redlock_node *node, void *owner,
-                   unsigned command, unsigned round)
+static int rl_request_push(const struct redlock_client *c, struct redlock_node *node, void *owner,
+                           unsigned command, unsigned round)
 {
     unsigned count = node->priv.count;
     struct redlock_request *request = rl_request(node, count > 0 ? count - 1 : 0);
@@ -238,13 +238,13 @@ static int rl_push(const struct redlock_client *c, struct redlock_node *node, vo
 }
 
 /* The oldest request is answered. */
-static void rl_pop(struct redlock_node *node)
+static void rl_request_pop(struct redlock_node *node)
 {
     if (--node->priv.requests[node->priv.first].repeats > 0)
         return;
     node->priv.count--;
-    if (node->priv.sought > 0)
-        node->priv.sought--;
+    if (node->priv.search_from > 0)
+        node->priv.search_from--;
     if (node->priv.timed > 0)
         node->priv.timed--;
     if (++node->priv.first == REDLOCK_PIPELINE_MAX)
@@ -262,9 +262,9 @@ REDLOCK_PRIVATE void rl_disown_replies(struct redlock_client *c, const void *own
     for (n = node->priv.count; n > 0 && most > 0; n--) {
         struct redlock_request *request;
 
-        if (node->priv.sought >= node->priv.count)
-            node->priv.sought = 0;
-        request = rl_request(node, node->priv.sought++);
+        if (node->priv.search_from >= node->priv.count)
+            node->priv.search_from = 0;
+        request = rl_request(node, node->priv.search_from++);
         if (request->owner != owner)
             continue;
         request->owner = owed;
@@ -304,7 +304,7 @@ static void rl_node_broke(struct redlock_client *c, struct redlock_node *node, e
     rl_clear(&c->priv.full, bit);
     memset(&node->priv.reader, 0, sizeof node->priv.reader);
     rl_set_state(c, node, node->priv.reconnect ? REDLOCK_NODE_IDLE : REDLOCK_NODE_DOWN);
-    rl_set(&c->priv.broke, bit);
+    rl_set(&c->priv.lost_untold, bit);
     node->priv.replied = node->priv.timed = node->priv.sampled = 0;
 }
 
@@ -420,7 +420,7 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
     for (bit = 1; bit <= nodes; bit <<= 1, node++) {
         if (!(nodes & bit))
             continue;
-        if (rl_push(c, node, owner, command, round)) {
+        if (rl_request_push(c, node, owner, command, round)) {
             rl_out_begin(c, node, bit);
             sent |= bit;
         } else if (from != NULL) {
@@ -716,7 +716,7 @@ static enum rl_vote rl_lock_replied(struct redlock_client *c, struct redlock_nod
     if (vote == RL_NONSENSE)
         return vote;
     node->priv.reconnect = 1;
-    node->priv.failures = node->priv.spared = 0;
+    node->priv.failures = node->priv.retried_at_once = 0;
     if (rl_is(command, RL_NATIVE)) {
         if (item->kind == RESP_ERROR)
             node->priv.only_script = 1;
@@ -772,7 +772,7 @@ static enum rl_vote rl_item_came(struct redlock_client *c, struct redlock_node *
         reply->owner = request->owner;
     }
     if (last) {
-        rl_pop(node);
+        rl_request_pop(node);
         rl_clear(&c->priv.full, node->priv.bit);
     }
     return vote;
@@ -789,7 +789,7 @@ static int rl_next_unanswered(struct redlock_node *node, struct rl_reply *reply)
         reply->round = request->round;
         reply->vote = RL_UNANSWERED;
         request->repeats = 1;
-        rl_pop(node);
+        rl_request_pop(node);
         if (reply->owner == NULL)
             continue;
         return 1;
@@ -855,7 +855,7 @@ static int rl_jams(const struct redlock_client *c, const struct redlock_node *no
    accept more bytes. */
 static uint32_t rl_jam_us(const struct redlock_client *c)
 {
-    uint32_t least_us = c->priv.settings.node_timeout_ms * 500U, us = rl_decision_us(c) * 3 / 2;
+    uint32_t least_us = c->priv.settings.node_timeout_ms * 500U, us = rl_quorum_rtt_us(c) * 3 / 2;
 
     return us > least_us ? us : least_us;
 }
@@ -865,7 +865,8 @@ REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
 {
     uint64_t due_us = node->priv.changed_us + c->priv.settings.stall_ms * RL_MS_US + 1;
 
-    if (node->priv.replied || (c->priv.broke & node->priv.bit)) /* it is disconnected already */
+    if (node->priv.replied ||
+        (c->priv.lost_untold & node->priv.bit)) /* it is disconnected already */
         return REDLOCK_NEVER;
     if (rl_jams(c, node))
         rl_not_after(&due_us, c->priv.jammed_us + rl_jam_us(c) + 1);
@@ -878,9 +879,9 @@ REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
 static void rl_make_ready(struct redlock_client *c, struct redlock_node *node)
 {
     rl_set_state(c, node, REDLOCK_NODE_READY);
-    if (!rl_is_failing(node) && !node->priv.spared) {
+    if (!rl_is_failing(node) && !node->priv.retried_at_once) {
         node->priv.reconnect = 1;
-        node->priv.spared = 1;
+        node->priv.retried_at_once = 1;
     }
     if (REDLOCK_NOTIFICATION && rl_is_resp2(node)) {
         node->priv.denied = 0;

@@ -1,8 +1,32 @@
-/* redlock.c - the lock: attempts, validity, rollback, retry, extension, release. No I/O: bytes
-   come in through redlock_handle_events, time through redlock_tick. Read it beside [Redlock], see
-   redlock.h.
+/* redlock.c - who holds the lock: attempts, votes, validity, rollback, release, fencing. Read it beside
+   [Redlock], see redlock.h. No I/O: bytes come in through redlock_handle_events, time through
+   redlock_tick. hold.c says how a held lock is kept, wait.c when a waiter asks again, node.c who can
+   be talked to.
 
-   The rules. Those that concern connections stand in node.c. Code and tests cite them by number.
+   The page, for many nodes at once, without blocking; rl_step has the states:
+
+       acquire: repeat
+           T1 = now; draw a token
+           ask all nodes:  SET key token NX PX ttl                   IN_LINE, ASKING
+           until a quorum has granted it, or cannot any more
+           if a quorum granted it, and ttl - (now - T1) - drift > 0
+               it is held until T1 + ttl - drift                     HELD
+               return
+           ask all nodes that were asked to delete it                ROLLING_BACK
+           wait at random, or for a notification                     PAUSING
+       until the wait is over
+       extend:
+           T1 = now
+           ask all nodes to prolong it, if the value is ours         EXTENDING
+           if a quorum of members confirm it in time
+               it is held until T1 + ttl - drift                     HELD, RENEWING
+       release:
+           ask all nodes that were asked to delete it, if it is ours  RELEASING
+
+   The rules. R3, R8, R9, R13, R14 and R16 keep two holders apart; R1 and R4 keep attempts apart; the
+   others are for progress, and save time. Those of a held lock stand in hold.c, those of a waiter in
+   wait.c and fair.c, those of connections in node.c. Code and tests cite them by number. R5, R12 to
+   R14: node.c. R6, R7: wait.c. R8 to R10: hold.c. R17 and R18 are gone. R19: fair.c.
 
    R1  Fresh token. T1 is read before the first byte of an attempt is queued. Each attempt has a
        new random token, of which a waiter in a wait queue keeps the first four bytes (R19), and a
@@ -19,28 +43,8 @@
        operation ends, was answered with a temporary error, or was cut off by a second broken
        connection, is repeated until the key has expired: the client keeps it, if REDLOCK_OWED_MAX
        has room for it. A release that only failed nodes are owed gives up its room for a later one.
-   R6  Retry with growing, random pauses. A failed attempt ends when the outcome and its reason are
-       known. Contention is retried after a random part of a few round trips, a few times. More
-       operations than there is room for wait in line; wait_ms counts there.
-   R7  Notify waiters. The rollback reads the key with client tracking on. When a quorum of nodes
-       reports a change, one waiter of each client retries within a round trip, at random. A waiter
-       with spurious notifications backs off two times of three, to avoid a thundering herd. A
-       notification is no vote.
-   R8  Only members confirm: nodes that granted the lock while it was valid, or that confirmed an
-       extension that succeeded, in a generation that was known before it began (R9). A failed
-       extension leaves the validity as it was, and none shortens it. So a success proves, without
-       any clock, that nobody else held the lock up to the start of the round; only a grant that came
-       after the decision rests on the validity (R3).
-   R9  Repair by generations. Each command that creates the key writes a number into its value that no
-       other such command of this token to this node has: the last bytes of the token, which an
-       extension replies. A yes is a vote only if it tells the generation that was known before the
-       round began; another one means that the key was gone meanwhile, so the node is no member.
-       Where none is known the key is created again, at once, while the lock is valid.
-   R10 Bounded extension. Auto-extension runs a third of the ttl after the last success, at once if
-       less than two thirds are left, and after a failure again until the validity ends.
    R11 Release in every state of the lock, on all nodes that may have the key. A server's own
-       compare-and-delete command replaces the script on connections where it is known; each
-       connection tries them behind a first script.
+       compare-and-delete command, by the version in HELLO, replaces the script.
    R15 Nothing waits without a bound, and the bound fits the distance. Each node has its own time
        for a vote, from its smoothed round trip and the variation, as in RFC 6298; node_timeout_ms
        at least, stall_ms at most. A round has failed when too few nodes have granted or still have
@@ -58,30 +62,32 @@
 
 enum {
     RL_CONFIRMS_MAX = 4, /* rounds to agree on a fencing token. R16 */
-    RL_QUICK_MAX = 5,    /* quick retries in a row: "5 times" at redlock_acquire in redlock.h. R6 */
-    RL_SPURIOUS_MAX = 9, /* a waiter notified in vain pauses for up to 2^9 round trips. R7 */
     RL_CONNECT_MS = 100  /* a quorum waits so long for the connections to the rest. R2 */
 };
 
-/* The pauses between releases that a node is owed. R4 */
-static const struct redlock_settings rl_repeats = {
-    .retry_delay_ms = 100,
-    .retry_growth_pct = 50,
-    .retry_delay_max_ms = 2000,
-};
+/* rl_step comes first; what it calls is declared here, and what is needed before it is defined. */
+static void rl_stand_in_line(struct redlock_client *c, struct redlock_lock *lock);
+static int rl_can_begin(struct redlock_client *c, const struct redlock_lock *lock);
+static void rl_wait_in_line(struct redlock_client *c, struct redlock_lock *lock);
+static void rl_begin_attempt(struct redlock_client *c, struct redlock_lock *lock);
+static int rl_prolong(struct redlock_client *c, struct redlock_lock *lock);
+static void rl_hold(struct redlock_client *c, struct redlock_lock *lock);
+static int rl_knows_why(const struct redlock_client *c, const struct redlock_lock *lock);
+static enum redlock_status rl_outcome(const struct redlock_client *c,
+                                      const struct redlock_lock *lock);
+static void rl_begin_agreement(struct redlock_client *c, struct redlock_lock *lock);
+static int rl_roll_back_step(struct redlock_client *c, struct redlock_lock *lock);
+static void rl_retry(struct redlock_client *c, struct redlock_lock *lock);
+static void rl_begin_release(struct redlock_client *c, struct redlock_lock *lock);
+static int rl_release_step(struct redlock_client *c, struct redlock_lock *lock);
+static void rl_set_late_errors(struct redlock_client *c, unsigned nodes);
+static void rl_time_out(struct redlock_client *c, struct redlock_lock *lock, unsigned nodes);
+static uint64_t rl_release_until(const struct redlock_client *c, const struct redlock_lock *lock);
+static int rl_has_failed(struct redlock_client *c, struct redlock_lock *lock, unsigned voters);
+static void rl_next_round(struct redlock_client *c, struct redlock_lock *lock);
+static unsigned rl_ready_for_releases(const struct redlock_client *c);
 
-/* ---- Questions about a lock ----------------------------------------------------------------- */
-
-static int rl_is_held(const struct redlock_lock *lock)
-{
-    return lock->priv.state == RL_HELD || (!REDLOCK_MINIMAL && lock->priv.state == RL_RENEWING);
-}
-
-/* Whether the operation, in progress or not, is an automatic extension. */
-static int rl_is_auto(const struct redlock_lock *lock)
-{
-    return !REDLOCK_MINIMAL && lock->operation == REDLOCK_OP_AUTO_EXTEND;
-}
+/* ---- Questions about a lock ------------------------------------------------------------------ */
 
 static int rl_use_fencing(const struct redlock_lock *lock)
 {
@@ -94,716 +100,113 @@ static unsigned rl_agreed(const struct redlock_lock *lock)
     return rl_use_fencing(lock) ? lock->priv.round.agreed : lock->granted;
 }
 
-/* The generation in which the lock is acquired: that of its token. R9 */
-static uint32_t rl_own_generation(const struct redlock_lock *lock)
+/* ---- The life of a lock ---------------------------------------------------------------------- */
+
+/* All transitions of a lock. Replies and time have changed its sets of nodes and the clock; what
+   becomes of it is decided here alone. "Page" is [Redlock]; its steps are those of "The Redlock
+   algorithm" there. Each function that is called enters the state that the comment behind it
+   names, or rl_lock_finish ends the operation: HELD, if the lock has a validity, else IDLE. */
+static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
 {
-    return REDLOCK_MINIMAL || lock->token_is_label ? 1
-                                                   : rl_generation(lock->token + RL_TOKEN_OWNER);
-}
-
-/* Whether a yes of the node is a vote. A node that may have lost keys has none in an acquire, and in
-   an extension only as a member: a member that tells the known generation has not lost our key.
-   R14 */
-static int rl_has_vote(const struct redlock_client *c, const struct redlock_lock *lock,
-                       const struct redlock_node *node, unsigned command)
-{
-    return rl_may_vote(c, node) ||
-           (rl_is(command, RL_EXTENDS) && (lock->members & node->priv.bit) != 0);
-}
-
-/* ---- Lists ---------------------------------------------------------------------------------- */
-
-/* Locks with a due time stand in a pairing heap, beside their list: the first is due first, and each
-   is due no later than its children. So thousands of locks that begin or fail at once cost a tick no
-   more than their number. */
-
-/* Makes one heap of two; each may be NULL. */
-static struct redlock_lock *rl_heap_meld(struct redlock_lock *first, struct redlock_lock *other)
-{
-    struct redlock_lock *swap = first;
-
-    if (first == NULL || other == NULL)
-        return first != NULL ? first : other;
-    if (other->priv.due_us < first->priv.due_us) {
-        first = other;
-        other = swap;
-    }
-    other->priv.heap.prev = first;
-    other->priv.heap.next = first->priv.heap.child;
-    if (other->priv.heap.next != NULL)
-        other->priv.heap.next->priv.heap.prev = other;
-    first->priv.heap.child = other;
-    return first;
-}
-
-/* Makes one heap of siblings: first of each two, then of all. */
-static struct redlock_lock *rl_heap_meld_siblings(struct redlock_lock *lock)
-{
-    struct redlock_lock *pairs = NULL, *heap = NULL, *other, *next;
-
-    for (; lock != NULL; lock = next) {
-        other = lock->priv.heap.next;
-        next = other != NULL ? other->priv.heap.next : NULL;
-        lock = rl_heap_meld(lock, other);
-        lock->priv.heap.next = pairs;
-        pairs = lock;
-    }
-    for (; pairs != NULL; pairs = next) {
-        next = pairs->priv.heap.next;
-        heap = rl_heap_meld(heap, pairs);
-    }
-    if (heap != NULL)
-        heap->priv.heap.next = heap->priv.heap.prev = NULL;
-    return heap;
-}
-
-static void rl_heap_remove(struct redlock_client *c, struct redlock_lock *lock)
-{
-    struct redlock_lock *next = lock->priv.heap.next, *prev = lock->priv.heap.prev;
-    struct redlock_lock *children = rl_heap_meld_siblings(lock->priv.heap.child);
-
-    if (lock == c->priv.first_due) {
-        c->priv.first_due = children;
-    } else if (prev != NULL) {
-        *(prev->priv.heap.child == lock ? &prev->priv.heap.child : &prev->priv.heap.next) = next;
-        if (next != NULL)
-            next->priv.heap.prev = prev;
-        c->priv.first_due = rl_heap_meld(c->priv.first_due, children);
-    }
-    memset(&lock->priv.heap, 0, sizeof lock->priv.heap);
-}
-
-REDLOCK_PRIVATE void rl_set_due(struct redlock_client *c, struct redlock_lock *lock,
-                                uint64_t due_us)
-{
-    rl_heap_remove(c, lock);
-    lock->priv.due_us = due_us;
-    if (due_us != REDLOCK_NEVER)
-        c->priv.first_due = rl_heap_meld(c->priv.first_due, lock);
-}
-
-REDLOCK_PRIVATE void rl_move(struct redlock_client *c, struct redlock_lock *lock, unsigned where)
-{
-    struct redlock_lock *next = lock->priv.next, *prev = lock->priv.prev;
-    struct redlock_list *list;
-
-    if (lock->priv.list != RL_NOWHERE) {
-        list = rl_list(c, lock->priv.list);
-        *(prev != NULL ? &prev->priv.next : &list->first) = next;
-        *(next != NULL ? &next->priv.prev : &list->last) = prev;
-    }
-    rl_heap_remove(c, lock);
-    lock->priv.list = (uint8_t)where;
-    if (where == RL_NOWHERE)
-        return;
-    list = rl_list(c, where);
-    lock->priv.next = NULL;
-    lock->priv.prev = list->last;
-    *(list->last != NULL ? &list->last->priv.next : &list->first) = lock;
-    list->last = lock;
-    if (where == RL_LINE || where == RL_WAIT || where == RL_WAIT_HELD)
-        rl_set_due(c, lock, lock->priv.due_us);
-}
-
-REDLOCK_PRIVATE void rl_schedule(struct redlock_client *c, struct redlock_lock *lock)
-{
-    if (lock->priv.list != RL_DONE && lock->priv.list != RL_TURN)
-        rl_move(c, lock, RL_TURN);
-}
-
-/* ---- What replies tell besides votes -------------------------------------------------------- */
-
-/* A node has replied which other client has the key. The last one that was heard is the holder. */
-static void rl_note_holder(struct redlock_lock *lock, const struct resp_item *item)
-{
-    const char *token = rl_holder_of(item, &lock->holder_left_ms);
-    size_t size = (size_t)(item->text + item->text_used - token);
-
-    lock->priv.round.taken = 1;
-    if (!rl_wants_holder(lock))
-        return;
-    if (size >= lock->holder_size)
-        size = lock->holder_size - 1U;
-    memcpy(lock->holder, token, size);
-    lock->holder[size] = '\0';
-}
-
-static void rl_note_free(struct redlock_lock *lock, unsigned nodes)
-{
-    rl_set(&lock->priv.attempt.free, nodes);
-}
-
-/* ---- Notification --------------------------------------------------------------------------- */
-
-/* Whether a quorum reports a change, and other clients had the lock when the last attempt failed:
-   locks that failed for want of voters would only notify each other by their rollbacks. R7 */
-static int rl_may_be_free(const struct redlock_client *c, const struct redlock_lock *lock)
-{
-    return rl_is_quorum(c, lock->priv.attempt.free) && rl_others_had_it(lock);
-}
-
-/* Whether the lock may have been refused, and will retry. R7 */
-static int rl_waits_for_a_holder(const struct redlock_lock *lock)
-{
-    return lock->priv.state == RL_ROLLING_BACK || lock->priv.state == RL_PAUSING;
-}
-
-/* Nodes report that the lock with this key may be free; only its first `known` bytes are known. If
-   they are a quorum now, one waiter retries: the one whose pause ends first. The others count
-   notifications anew. But a waiter that needs further keys may retry in vain, so it does not retry
-   for the others. Without waiters no list is searched, once a search has found none. R7 */
-static void rl_notify(struct redlock_client *c, unsigned nodes, const void *key, size_t key_size,
-                      size_t known)
-{
-    struct redlock_lock *lock, *next, *notified = NULL;
-    enum rl_heed heed;
-    unsigned list;
-
-    if (!c->priv.waiting)
-        return;
-    c->priv.waiting = 0;
-    for (list = RL_TURN; list <= RL_WAIT; list++)
-        for (lock = rl_first(c, list); lock != NULL; lock = next) {
-            next = lock->priv.next;
-            if (rl_waits_for_a_holder(lock))
-                c->priv.waiting = 1;
-            heed = REDLOCK_FAIR ? rl_fair_notified(c, lock, nodes, key, key_size, known)
-                                : RL_NOT_QUEUED;
-            if (heed == RL_HEEDED)
-                rl_schedule(c, lock);
-            if (heed != RL_NOT_QUEUED)
-                continue;
-            if (!rl_has_key(lock, key, key_size, known))
-                continue;
-            rl_set(&lock->priv.attempt.free, nodes);
-            if (notified != NULL) {
-                lock->priv.attempt.free = 0;
-            } else if (lock->priv.state == RL_PAUSING && rl_may_be_free(c, lock)) {
-                notified = rl_extra_keys(lock) == 0 ? lock : NULL;
-                rl_schedule(c, lock);
-            }
-        }
-}
-
-/* Notifies the waiters of this client after a release: servers do not notify the client that
-   deleted. R7 */
-static void rl_notify_own(struct redlock_client *c, const struct redlock_lock *lock)
-{
-    unsigned i;
-
-    for (i = 0; REDLOCK_NOTIFICATION && i <= rl_extra_keys(lock); i++) {
-        struct redlock_key key = rl_key(lock, i);
-        rl_notify(c, c->priv.all, key.bytes, key.size, key.size);
-    }
-}
-
-REDLOCK_PRIVATE void rl_pass_notification_on(struct redlock_client *c, struct redlock_lock *lock)
-{
-    if (lock->priv.op.notified)
-        rl_notify_own(c, lock);
-    lock->priv.op.notified = 0;
-}
-
-/* ---- Replies -------------------------------------------------------------------------------- */
-
-/* Whether the key is to be created again on a node: where no generation is known. If the key is
-   there, in our token or another one, the script leaves it as it is. A lock without a quorum of
-   members is lost, and not repaired. A label that is the token has no room for a generation. R9 */
-static int rl_repairs(const struct redlock_client *c, const struct redlock_lock *lock,
-                      const struct redlock_node *node)
-{
-    return !REDLOCK_MINIMAL && !lock->token_is_label && lock->generation[node->priv.index] == 0 &&
-           rl_is_quorum(c, lock->members) && !rl_past(c, lock->valid_until_us);
-}
-
-/* An extension did not find our key: the node is no member, and the key is created again at once.
-   A repair that found the key of another client is not. R9 */
-static void rl_learn_loss(const struct redlock_client *c, struct redlock_lock *lock,
-                          const struct redlock_node *node, unsigned command)
-{
-    lock->generation[node->priv.index] = 0;
-    rl_clear(&lock->members, node->priv.bit);
-    rl_set(&lock->refused, node->priv.bit); /* this may explain a loss of the lock */
-    if (command == RL_EXTEND && rl_repairs(c, lock, node))
-        rl_set(&lock->priv.unsent, node->priv.bit);
-}
-
-/* The node has our key, in this generation. R8, R9 */
-static void rl_learn_generation(const struct redlock_client *c, struct redlock_lock *lock,
-                                const struct redlock_node *node, struct rl_reply *reply,
-                                uint32_t generation)
-{
-    uint32_t *known = &lock->generation[node->priv.index];
-    unsigned bit = node->priv.bit;
-
-    /* Another generation, or the first one: the key may have been gone until now. */
-    if (*known != generation) {
-        *known = generation;
-        rl_set(&lock->priv.round.fresh, bit);
-        rl_clear(&lock->priv.attempt.proved, bit);
-        if (lock->members & bit)
-            rl_set(&lock->refused, bit);
-        rl_clear(&lock->members, bit);
-    }
-    if (!rl_is(reply->command, RL_EXTENDS))
-        return;
-    /* This round began when the generation was not known: the yes proves nothing of the time
-       before. */
-    if (lock->priv.round.fresh & bit)
-        reply->vote = RL_UNPROVED;
-    /* The key was there from before a round that succeeded until after it. */
-    else if ((lock->priv.attempt.proved & bit) && rl_may_vote(c, node))
-        rl_set(&lock->members, bit);
-}
-
-/* What the reply says about the key on that node. R8, R9 */
-static void rl_learn_of_key(const struct redlock_client *c, struct redlock_lock *lock,
-                            const struct redlock_node *node, struct rl_reply *reply)
-{
-    rl_clear(&lock->priv.attempt.release_failed, node->priv.bit);
-    if (reply->vote == RL_YES && rl_is(reply->command, RL_EXTENDS))
-        rl_learn_generation(c, lock, node, reply, (uint32_t)node->priv.reader.item.integer);
-    else if (reply->vote == RL_YES && rl_is(reply->command, RL_ACQUIRES))
-        rl_learn_generation(c, lock, node, reply, rl_own_generation(lock));
-    else if (reply->vote == RL_NO && rl_is(reply->command, RL_EXTENDS))
-        rl_learn_loss(c, lock, node, reply->command);
-    if (reply->vote == RL_YES && rl_is(reply->command, RL_WRITES) &&
-        !rl_has_vote(c, lock, node, reply->command))
-        reply->vote = RL_LATER;
-}
-
-/* The node counts this grant as the `count`th: it agrees if no node has a larger counter. */
-static void rl_count_agreement(struct redlock_lock *lock, unsigned bit, uint64_t count)
-{
-    if (!rl_use_fencing(lock))
-        return;
-    if (count > lock->fencing_token) {
-        lock->fencing_token = count;
-        lock->priv.round.agreed = 0;
-    }
-    if (count == lock->fencing_token)
-        rl_set(&lock->priv.round.agreed, bit);
-}
-
-/* Counts a reply to the present command. After the decision a held lock notes for its caller who
-   has granted it. The replies to a rollback only name the holder, and say where the key is gone. */
-static void rl_count_vote(struct redlock_lock *lock, const struct redlock_node *node,
-                          const struct rl_reply *reply)
-{
-    const struct resp_item *item = &node->priv.reader.item;
-    unsigned bit = node->priv.bit, state = lock->priv.state, vote = reply->vote;
-
-    if (item->kind == RESP_STRING)
-        rl_note_holder(lock, item);
-    if (vote == RL_LATER || vote == RL_DENIED) {
-        rl_set(&lock->failed, bit);
-        if (vote == RL_DENIED)
-            rl_set(&lock->priv.round.denied, bit);
-        else if (rl_is(reply->command, RL_RELEASES))
-            rl_set(&lock->priv.attempt.release_failed, bit);
-    } else if (state == RL_ROLLING_BACK) {
-        if (item->kind == RESP_INTEGER)
-            rl_note_free(lock, bit);
-    } else if (vote == RL_NO) {
-        rl_set(&lock->refused, bit);
-        rl_clear(&lock->granted, bit);
-    } else if (vote != RL_UNPROVED || rl_is_held(lock)) {
-        rl_clear(&lock->refused, bit);
-        rl_set(&lock->granted, bit);
-        if (state == RL_ASKING || state == RL_AGREEING)
-            rl_count_agreement(lock, bit, (uint64_t)item->integer);
-    }
-}
-
-/* A grant after the decision: while the lock is valid slower nodes still become members. While a
-   fencing token is agreed on, they are members if the lock is held. A node that was asked after the
-   decision is not: the next extension makes it one. R8 */
-static void rl_count_late(const struct redlock_client *c, struct redlock_lock *lock, unsigned bit,
-                          const struct rl_reply *reply)
-{
-    if (reply->vote == RL_YES && rl_is(reply->command, RL_ACQUIRES) &&
-        reply->round != RL_NO_ROUND &&
-        (lock->priv.state == RL_AGREEING || rl_now(c) < lock->valid_until_us))
-        rl_set(&lock->members, bit);
-}
-
-/* A node has replied to a repeated release. Behind a native one the script follows at once. R4 */
-static void rl_owed_replied(const struct redlock_client *c, struct redlock_owed *owed, unsigned bit,
-                            const struct rl_reply *reply)
-{
-    rl_clear(&owed->unanswered, bit);
-    if (reply->vote == RL_NOT_NATIVE)
-        owed->due_us = c->priv.now_us;
-    if (reply->vote == RL_YES || reply->vote == RL_NO || reply->vote == RL_DENIED)
-        rl_clear(&owed->unsent, bit);
-}
-
-/* The vote will not come. The command is sent a second time, unless it acquires. R1. A release
-   whose connection breaks again counts as one that failed for a time. R4 */
-static void rl_miss_vote(const struct redlock_node *node, struct redlock_lock *lock)
-{
-    unsigned bit = node->priv.bit, state = lock->priv.state;
-
-    if (state != RL_ASKING && node->priv.reconnect && !(lock->priv.round.resent & bit)) {
-        rl_set(&lock->priv.unsent, bit);
-    } else {
-        rl_set(&lock->failed, bit);
-        if (state == RL_RELEASING || state == RL_ROLLING_BACK)
-            rl_set(&lock->priv.attempt.release_failed, bit);
-    }
-    if (node->priv.reconnect)
-        rl_set(&lock->priv.round.resent, bit);
-}
-
-/* Inline: there is one call, and it runs for each reply. */
-static inline void rl_replied(struct redlock_client *c, struct redlock_node *node,
-                              struct rl_reply *reply)
-{
-    const struct resp_item *item = &node->priv.reader.item;
-    struct redlock_lock *lock = (struct redlock_lock *)reply->owner; /* unless it is OWED */
-    unsigned bit = node->priv.bit;
-    int now; /* whether it is a vote in the present round */
-
-    if (REDLOCK_NOTIFICATION && reply->command == RL_INVALIDATION) {
-        rl_notify(c, bit, item->text, item->size, item->text_used);
-        return;
-    }
-    if (REDLOCK_OWED_MAX > 0 && reply->round == RL_OWED) {
-        rl_owed_replied(c, (struct redlock_owed *)reply->owner, bit, reply);
-        return;
-    }
-    lock->priv.attempt.replies_due[node->priv.index]--;
-    if (REDLOCK_FAIR && rl_is(reply->command, RL_QUEUES) && rl_fair_replied(c, node, lock, reply)) {
-        rl_schedule(c, lock);
-        return;
-    }
-    now = reply->round == lock->priv.attempt.round && !rl_is_held(lock);
-    if (reply->round == lock->priv.attempt.round)
-        rl_clear(&lock->priv.unanswered, bit);
-    if (reply->vote == RL_UNANSWERED) {
-        if (!now)
-            return; /* decided without it */
-        rl_miss_vote(node, lock);
-    } else if (reply->vote == RL_NOT_NATIVE) {
-        rl_set(&lock->priv.round.by_script, bit);
-        rl_set(&lock->priv.unsent, bit);
-    } else {
-        rl_learn_of_key(c, lock, node, reply);
-        if (now || rl_is_held(lock))
-            rl_count_vote(lock, node, reply);
-        if (!now)
-            rl_count_late(c, lock, bit, reply);
-    }
-    rl_schedule(c, lock);
-}
-
-/* Whether the lock gathers votes that count only while their connection lasts. */
-static int rl_in_round(const struct redlock_lock *lock)
-{
-    return lock->priv.state == RL_ASKING || lock->priv.state == RL_AGREEING ||
-           lock->priv.state == RL_EXTENDING;
-}
-
-/* The connection to a node broke. A server that restarts empty has lost what it granted, and may
-   be connected again under another of its addresses: so its votes in rounds that are not decided
-   count no more. R3, R13. A lock that must still send to the node is stepped, and sees that it is
-   away. */
-static void rl_void_votes(struct redlock_client *c, const struct redlock_node *node)
-{
-    unsigned list, bit = node->priv.bit;
-    struct redlock_lock *lock, *next;
-
-    rl_clear(&c->priv.broke, bit);
-    for (list = RL_TURN; list <= RL_WAIT; list++)
-        for (lock = rl_first(c, list); lock != NULL; lock = next) {
-            next = lock->priv.next;
-            if ((lock->granted & bit) && rl_in_round(lock)) {
-                rl_clear(&lock->granted, bit);
-                rl_clear(&lock->priv.round.agreed, bit);
-                rl_miss_vote(node, lock);
-            } else if (!(lock->priv.unsent & bit)) {
-                continue;
-            }
-            rl_schedule(c, lock);
-        }
-}
-
-REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_node *node,
-                                     unsigned reads)
-{
-    struct rl_input in = {NULL, NULL, reads};
-    struct rl_reply reply;
-
-    while (rl_node_reply(c, node, &in, &reply))
-        rl_replied(c, node, &reply);
-}
-
-REDLOCK_PRIVATE void rl_tell_broken(struct redlock_client *c)
-{
-    while (c->priv.broke != 0) {
-        struct redlock_node *node = rl_first_node(c, c->priv.broke);
-
-        rl_take_replies(c, node, 0);
-        rl_void_votes(c, node);
-    }
-}
-
-/* ---- The end of a round, and the next ------------------------------------------------------- */
-
-REDLOCK_PRIVATE void rl_forget(struct redlock_client *c, struct redlock_lock *lock)
-{
-    unsigned i;
-
-    for (i = 0; i < c->priv.count; i++)
-        if (lock->priv.attempt.replies_due[i] > 0)
-            rl_disown_replies(c, lock, i, lock->priv.attempt.replies_due[i], NULL);
-    memset(lock->priv.attempt.replies_due, 0, sizeof lock->priv.attempt.replies_due);
-    lock->priv.unanswered = 0;
-}
-
-/* Replies that are still due are no votes from now on. When the numbers begin anew they are dropped:
-   else one to a former round might count. */
-static void rl_next_round(struct redlock_client *c, struct redlock_lock *lock)
-{
-    lock->priv.unanswered = 0;
-    if (++lock->priv.attempt.round > RL_ROUNDS) {
-        rl_forget(c, lock);
-        lock->priv.attempt.round = 1;
-    }
-}
-
-/* Begins a round: a new command to all nodes, a new count of votes. */
-static void rl_begin_round(struct redlock_client *c, struct redlock_lock *lock)
-{
-    rl_next_round(c, lock);
-    lock->priv.started_us = c->priv.now_us;
-    lock->priv.unsent = c->priv.all;
-    memset(&lock->priv.round, 0, sizeof lock->priv.round);
-    lock->granted = lock->refused = lock->failed = 0;
-}
-
-static unsigned rl_acquiring_command(const struct redlock_lock *lock)
-{
-    if (rl_use_fencing(lock))
-        return RL_FENCE;
-    return rl_extra_keys(lock) > 0 ? RL_TAKE : RL_SET;
-}
-
-/* Whether the release also leaves the wait queue, and tells the waiters: not that of a failed
-   attempt. R19 */
-static int rl_leaves_queue(const struct redlock_client *c, const struct redlock_lock *lock)
-{
-    return rl_is_fair(c, lock) && lock->operation == REDLOCK_OP_RELEASE;
-}
-
-static unsigned rl_releasing_command(const struct redlock_client *c,
-                                     const struct redlock_lock *lock)
-{
-    return rl_leaves_queue(c, lock) ? RL_LEAVE : RL_DELETE;
-}
-
-/* How the lock is released on a node: by its cheapest release, if that serves the lock. A native one
-   compares the whole value, so the key must be in the generation of the token; it serves one key,
-   tells no waiters, and says not why it has not deleted. The hash is that of the script for random
-   tokens. R9, R11, R19 */
-static unsigned rl_release_for(const struct redlock_client *c, const struct redlock_lock *lock,
-                               const struct redlock_node *node)
-{
-    uint32_t known = lock->generation[node->priv.index];
-
-    if (REDLOCK_MINIMAL || node->priv.only_script || (lock->priv.round.by_script & node->priv.bit))
-        return rl_releasing_command(c, lock);
-    if (rl_extra_keys(lock) > 0 || lock->token_is_label || rl_leaves_queue(c, lock))
-        return rl_releasing_command(c, lock);
-    return known == 0 || known == rl_own_generation(lock) ? node->priv.release : RL_DELETE;
-}
-
-/* The command that a lock sends to a node now. A rollback is by the script, which names the holder.
-   R11 */
-static unsigned rl_command_for(const struct redlock_client *c, const struct redlock_lock *lock,
-                               const struct redlock_node *node)
-{
-    unsigned bit = node->priv.bit;
-
-    switch (lock->priv.state) {
-    case RL_ASKING:
-        return rl_acquiring_command(lock);
-    case RL_AGREEING:
-        return RL_CONFIRM;
-    case RL_HELD:
-    case RL_RENEWING:
-        if (!(lock->priv.attempt.asked & bit))
-            return rl_acquiring_command(lock);
-        /* fall through */
-    case RL_EXTENDING:
-        return rl_repairs(c, lock, node) ? RL_REPAIR : RL_EXTEND;
-    case RL_ROLLING_BACK:
-        return rl_releasing_command(c, lock);
-    default:
-        return rl_release_for(c, lock, node);
-    }
-}
-
-/* A generation that no other command has, and that is not 0. Returns 0 without entropy. R9 */
-static int rl_draw_generation(struct redlock_client *c, uint8_t generation[4])
-{
-    if (rl_random(c, generation, 4) != 0)
-        return 0;
-    generation[3] |= 1;
-    return 1;
-}
-
-REDLOCK_PRIVATE redlock_mask rl_send_of_lock(struct redlock_client *c, struct redlock_lock *lock,
-                                             unsigned nodes, unsigned command)
-{
-    unsigned round = rl_is_held(lock) ? RL_NO_ROUND : lock->priv.attempt.round;
-    redlock_mask sent = rl_send(c, lock, nodes, command, round), left;
-    uint8_t *due = lock->priv.attempt.replies_due;
-
-    for (left = sent; left != 0; left >>= 1, due++)
-        *due = (uint8_t)(*due + (left & 1));
-    return sent;
-}
-
-/* Sends a command to ready nodes. Their replies are waited for if votes are counted, and not after
-   the decision. R2 */
-static void rl_send_command(struct redlock_client *c, struct redlock_lock *lock, unsigned nodes,
-                            unsigned command)
-{
-    redlock_mask sent;
-
-    if (command == RL_REPAIR && !rl_draw_generation(c, lock->priv.attempt.repair)) {
-        rl_clear(&lock->priv.unsent, nodes); /* the next round asks again */
-        return;
-    }
-    sent = rl_send_of_lock(c, lock, nodes, command);
-    rl_clear(&lock->priv.unsent, sent);
-    if (lock->priv.state != RL_ROLLING_BACK) /* the caller sees who failed before */
-        rl_clear(&lock->failed, sent);
-    if (!rl_is_held(lock))
-        rl_set(&lock->priv.unanswered, sent);
-    if (rl_is(command, RL_CREATES))
-        rl_set(&lock->priv.attempt.asked, sent);
-    if (rl_is(command, RL_WRITES) && lock->priv.attempt.longest_ttl_ms < lock->ttl_ms)
-        lock->priv.attempt.longest_ttl_ms = lock->ttl_ms;
-}
-
-/* A node that is DOWN counts as failed. For an attempt so does one that is connected again after a
-   failure: it may be hung, and accept connections. The command is sent when the node is ready. */
-static void rl_mark_away(struct redlock_lock *lock, const struct redlock_node *node, unsigned bit)
-{
-    unsigned state = lock->priv.state;
-
-    if (node->state != REDLOCK_NODE_DOWN && !(state == RL_ASKING && rl_is_failing(node)))
-        return;
-    if (state != RL_ROLLING_BACK) /* by then the votes have been counted */
-        rl_set(&lock->failed, bit);
-    if (node->priv.denied)
-        rl_set(&lock->priv.round.denied, bit);
-}
-
-REDLOCK_PRIVATE void rl_connect(struct redlock_client *c, unsigned nodes, uint64_t too_late_us)
-{
-    nodes &= c->priv.in[REDLOCK_NODE_IDLE] | c->priv.in[REDLOCK_NODE_DOWN];
-    for (; nodes != 0; nodes &= nodes - 1)
-        rl_connect_if_due(c, rl_first_node(c, nodes), too_late_us);
-}
-
-/* Nodes that a release can be sent to. It may wait behind a handshake that is queued: there it
-   does no harm, whatever the handshake leads to, and a server that hangs runs it when it goes on.
-   R4, R12 */
-static unsigned rl_ready_for_releases(const struct redlock_client *c)
-{
-    unsigned nodes = c->priv.in[REDLOCK_NODE_READY], queued = c->priv.in[REDLOCK_NODE_HANDSHAKE];
-
-    for (; queued != 0; queued &= queued - 1)
-        if (rl_first_node(c, queued)->priv.handshake == RL_READY)
-            nodes |= rl_first_bit(queued);
-    return nodes;
-}
-
-/* Nodes that the present command of a lock can be sent to. */
-static unsigned rl_ready_for_command(const struct redlock_client *c,
-                                     const struct redlock_lock *lock)
-{
-    return lock->priv.state == RL_ROLLING_BACK || lock->priv.state == RL_RELEASING
-               ? rl_ready_for_releases(c)
-               : c->priv.in[REDLOCK_NODE_READY];
-}
-
-/* Sends the present command of a lock where it is still to be sent and can be. Nodes that need the
-   same command are sent it at once. R2 */
-REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock *lock)
-{
-    unsigned nodes = lock->priv.unsent & ~(unsigned)c->priv.full, ready, away;
-
-    rl_connect(c, nodes, lock->priv.state == RL_EXTENDING ? lock->valid_until_us : 0);
-    ready = nodes & rl_ready_for_command(c, lock);
-    away = nodes & ~ready;
-    for (; away != 0; away &= away - 1)
-        rl_mark_away(lock, rl_first_node(c, away), rl_first_bit(away));
-    while (ready != 0 && !c->priv.jammed) {
-        unsigned same = rl_first_bit(ready), left = ready & ~same;
-        unsigned command = rl_command_for(c, lock, rl_first_node(c, ready));
-
-        for (; left != 0; left &= left - 1)
-            if (rl_command_for(c, lock, rl_first_node(c, left)) == command)
-                same |= rl_first_bit(left);
-        ready &= ~same;
-        rl_send_command(c, lock, same, command);
-    }
-    rl_tell_broken(c); /* a vote of this round may be gone */
-}
-
-/* Sets the error of nodes that were not connected, or did not reply, in time. */
-static void rl_set_late_errors(struct redlock_client *c, unsigned nodes)
-{
-    for (; REDLOCK_TEXTS && nodes != 0; nodes &= nodes - 1) {
-        struct redlock_node *node = rl_first_node(c, nodes);
-        rl_set_error(node, rl_is_up(node) ? RL_NO_REPLY_IN_TIME : RL_NO_CONNECTION_IN_TIME);
-    }
-}
-
-/* Votes of these nodes did not come in time: they count as failed, and their nodes get the
-   error. */
-static void rl_fail_late(struct redlock_client *c, struct redlock_lock *lock, unsigned nodes)
-{
-    rl_set_late_errors(c, nodes);
-    rl_set(&lock->failed, nodes);
-}
-
-/* The longest wait for a vote: a quarter of the ttl, because waiting for about as long as the ttl
-   leaves nothing to win, and livelocks. R15 */
-static uint64_t rl_longest_wait_us(const struct redlock_lock *lock)
-{
-    return lock->ttl_ms * (RL_MS_US / 4);
-}
-
-/* Fails the votes of the nodes whose time is up. Returns when the time of the next node is up.
-   R15 */
-static uint64_t rl_mark_late(struct redlock_client *c, struct redlock_lock *lock)
-{
-    unsigned nodes = (lock->priv.unsent | lock->priv.unanswered) & ~(unsigned)lock->failed,
-             late = 0;
-    uint64_t longest_us = rl_longest_wait_us(lock), next_us = REDLOCK_NEVER;
-
-    for (; nodes != 0; nodes &= nodes - 1) {
-        struct redlock_node *node = rl_first_node(c, nodes);
-        uint64_t due_us = lock->priv.asked_us + node->priv.timeout_us;
-
-        rl_not_after(&due_us, lock->priv.asked_us + longest_us);
-        if (lock->priv.state == RL_EXTENDING && lock->priv.asked_us < lock->valid_until_us)
-            rl_not_after(&due_us, lock->valid_until_us);
-        if (rl_past(c, due_us))
-            late |= rl_first_bit(nodes);
+    int cancelled = lock->priv.op.cancelled, due = rl_past(c, lock->priv.due_us);
+
+    switch ((enum rl_state)lock->priv.state) {
+    case RL_IDLE: /* an acquire begins, or a release in whatever state the lock was */
+        if (lock->operation == REDLOCK_OP_RELEASE)
+            rl_begin_release(c, lock); /* RELEASING */
+        else if (cancelled)
+            rl_lock_finish(c, lock, REDLOCK_CANCELLED);
+        else if (REDLOCK_FAIR && rl_fair_yields(c, lock))
+            rl_wait_yields(c, lock); /* PAUSING */
         else
-            rl_not_after(&next_us, due_us);
-    }
-    rl_fail_late(c, lock, late);
-    return next_us;
-}
+            rl_stand_in_line(c, lock); /* IN_LINE */
+        return;
 
-/* ---- States --------------------------------------------------------------------------------- */
+    case RL_IN_LINE: /* until there are connections and room for an attempt. R2, R6 */
+        if (cancelled)
+            rl_lock_finish(c, lock, REDLOCK_CANCELLED);
+        else if (rl_can_begin(c, lock))
+            rl_begin_attempt(c, lock); /* ASKING; page, step 1: the time. R1 */
+        else
+            rl_wait_in_line(c, lock);
+        return;
+
+    case RL_ASKING:   /* page, step 2: all nodes, each with a time limit. R2, R15 */
+    case RL_AGREEING: /* on the largest counter, as the fencing token. R16 */
+        if (cancelled) {
+            rl_roll_back(c, lock, REDLOCK_CANCELLED); /* ROLLING_BACK */
+            return;
+        }
+        rl_ask_nodes(c, lock);
+        if (rl_is_quorum(c, rl_agreed(lock)))
+            rl_hold(c, lock); /* HELD; page, steps 3 and 4. Or ROLLING_BACK: too late. R3 */
+        else if (rl_use_fencing(lock) && rl_is_quorum(c, lock->granted))
+            rl_begin_agreement(c, lock); /* AGREEING */
+        else if (rl_has_failed(c, lock, c->priv.all) && rl_knows_why(c, lock))
+            rl_roll_back(c, lock, rl_outcome(c, lock)); /* ROLLING_BACK */
+        return;
+
+    case RL_ROLLING_BACK: /* page, step 5: also on nodes that did not answer. R4 */
+        if (rl_roll_back_step(c, lock))
+            rl_retry(c, lock); /* PAUSING; page: ask again after a random delay. R6 */
+        return;
+
+    case RL_PAUSING: /* a random delay, which a notification shortens. R6, R7 */
+        if (cancelled)
+            rl_lock_finish(c, lock, REDLOCK_CANCELLED);
+        else if (rl_wait_is_over(c, lock))
+            rl_stand_in_line(c, lock); /* IN_LINE */
+        return;
+
+    case RL_HELD: /* until an extension begins, or for ever */
+        if (lock->status != REDLOCK_PENDING)
+            rl_hold_serve(c, lock);
+        else if (cancelled)
+            rl_lock_finish(c, lock, REDLOCK_CANCELLED);
+        else if (rl_is_auto(lock))
+            rl_lock_enter(lock, RL_RENEWING, rl_renewal_due(c, lock));
+        else
+            rl_extension_begin(c, lock); /* EXTENDING */
+        return;
+
+    case RL_RENEWING: /* until the next automatic extension. R10 */
+        rl_hold_serve(c, lock);
+        rl_renewal_hasten(c, lock);
+        if (cancelled)
+            rl_lock_finish(c, lock, REDLOCK_CANCELLED);
+        else if (rl_past(c, lock->valid_until_us))
+            rl_roll_back(c, lock, REDLOCK_LOST); /* ROLLING_BACK */
+        else if (due && lock->priv.op.renewals == 0)
+            rl_lock_finish(c, lock, REDLOCK_EXTEND_LIMIT);
+        else if (due)
+            rl_extension_begin(c, lock); /* EXTENDING */
+        return;
+
+    case RL_EXTENDING: /* page: a majority of those that have it, within the validity. R8, R9 */
+        if (cancelled) {
+            rl_extension_end(c, lock, REDLOCK_CANCELLED);
+            return;
+        }
+        if (!rl_is_quorum(c, lock->members)) {
+            rl_roll_back(c, lock, REDLOCK_LOST); /* ROLLING_BACK */
+            return;
+        }
+        rl_ask_nodes(c, lock);
+        if (rl_is_quorum(c, lock->granted & lock->members))
+            rl_extension_end(c, lock, rl_prolong(c, lock) ? REDLOCK_OK : REDLOCK_UNREACHABLE);
+        else if (rl_has_failed(c, lock, lock->members))
+            rl_extension_end(c, lock, REDLOCK_UNREACHABLE); /* RENEWING, or HELD */
+        return;
+
+    case RL_RELEASING: /* page: compare the value, delete, on all nodes that may have it. R11 */
+        if (rl_release_step(c, lock)) {
+            rl_notify_own(c, lock);
+            /* there the release is sent to nodes that could not take it yet, too */
+            rl_lock_enter(lock, RL_ROLLING_BACK, rl_release_until(c, lock));
+        }
+        return;
+    }
+}
 
 /* Which states may follow. IDLE may follow each: by a release, which begins there, or the end of
    the client. */
@@ -828,29 +231,11 @@ static int rl_may_follow(enum rl_state from, enum rl_state to)
 
 /* Assigns the state of a lock; no other function does. The lock is stepped at due_us, or before
    when something happens to it. */
-REDLOCK_PRIVATE void rl_enter(struct redlock_lock *lock, enum rl_state state, uint64_t due_us)
+REDLOCK_PRIVATE void rl_lock_enter(struct redlock_lock *lock, enum rl_state state, uint64_t due_us)
 {
     RL_ASSERT(rl_may_follow((enum rl_state)lock->priv.state, state));
     lock->priv.state = (uint8_t)state;
     lock->priv.due_us = due_us;
-}
-
-/* Enters a state that waits for votes: for each node as long as its reply may take. R15 */
-static void rl_await_votes(struct redlock_client *c, struct redlock_lock *lock, enum rl_state state)
-{
-    lock->priv.asked_us = c->priv.now_us;
-    rl_enter(lock, state, REDLOCK_NEVER);
-    lock->priv.due_us = rl_mark_late(c, lock);
-}
-
-/* Until when replies to a release are waited for: not for each vote, but for as long as the
-   decision of a quorum may take. R15 */
-static uint64_t rl_patient_until(const struct redlock_client *c, const struct redlock_lock *lock)
-{
-    uint64_t until_us = c->priv.now_us + rl_longest_wait_us(lock);
-
-    rl_not_after(&until_us, c->priv.now_us + rl_patience_us(c));
-    return until_us;
 }
 
 /* The lock is not held: it has no validity and no fencing token, which was a proposal or is of the
@@ -858,48 +243,31 @@ static uint64_t rl_patient_until(const struct redlock_client *c, const struct re
 static void rl_be_idle(struct redlock_lock *lock)
 {
     lock->valid_until_us = lock->fencing_token = 0;
-    rl_enter(lock, RL_IDLE, REDLOCK_NEVER);
+    rl_lock_enter(lock, RL_IDLE, REDLOCK_NEVER);
 }
 
 /* The operation is complete. A lock with a validity, even an expired one, stays HELD until it is
    released. */
-static void rl_finish(struct redlock_client *c, struct redlock_lock *lock,
-                      enum redlock_status status)
+REDLOCK_PRIVATE void rl_lock_finish(struct redlock_client *c, struct redlock_lock *lock,
+                                    enum redlock_status status)
 {
     if (REDLOCK_FAIR)
         rl_fair_finished(c, lock, status);
     if (lock->valid_until_us == 0)
         rl_be_idle(lock);
     else
-        rl_enter(lock, RL_HELD, lock->valid_until_us);
+        rl_lock_enter(lock, RL_HELD, lock->valid_until_us);
     lock->status = status;
-    rl_move(c, lock, RL_DONE);
+    rl_lock_move(c, lock, RL_DONE);
     c->priv.tick_again = 1;
     if (lock->operation == REDLOCK_OP_ACQUIRE && status != REDLOCK_OK)
-        rl_pass_notification_on(c, lock);
+        rl_wait_ends(c, lock);
 }
 
-REDLOCK_PRIVATE void rl_park(struct redlock_client *c, struct redlock_lock *lock)
-{
-    unsigned where = RL_NOWHERE;
-
-    if (rl_is_held(lock) && (lock->status == REDLOCK_PENDING || lock->priv.unsent != 0))
-        where = RL_WAIT_HELD;
-    else if (lock->status == REDLOCK_PENDING)
-        where = RL_WAIT;
-    if (where != RL_NOWHERE)
-        rl_set(&c->priv.wanted, lock->priv.unsent);
-    rl_move(c, lock, where);
-}
-
-REDLOCK_PRIVATE void rl_detach(struct redlock_client *c, struct redlock_lock *lock)
-{
-    rl_move(c, lock, RL_NOWHERE);
-    rl_be_idle(lock);
-}
-
-REDLOCK_PRIVATE enum redlock_status rl_begin(struct redlock_client *c, struct redlock_lock *lock,
-                                             enum redlock_operation operation, uint32_t wait_ms)
+REDLOCK_PRIVATE enum redlock_status rl_lock_begin(struct redlock_client *c,
+                                                  struct redlock_lock *lock,
+                                                  enum redlock_operation operation,
+                                                  uint32_t wait_ms)
 {
     lock->status = REDLOCK_PENDING;
     lock->operation = (uint8_t)operation;
@@ -909,11 +277,17 @@ REDLOCK_PRIVATE enum redlock_status rl_begin(struct redlock_client *c, struct re
     lock->priv.op.cancelled = 0;
     lock->priv.op.waits = wait_ms > 0;
     lock->priv.until_us = rl_now(c) + wait_ms * RL_MS_US;
-    rl_move(c, lock, RL_TURN);
+    rl_lock_move(c, lock, RL_TURN);
     return REDLOCK_PENDING;
 }
 
-/* ---- Acquire -------------------------------------------------------------------------------- */
+REDLOCK_PRIVATE void rl_lock_detach(struct redlock_client *c, struct redlock_lock *lock)
+{
+    rl_lock_move(c, lock, RL_NOWHERE);
+    rl_be_idle(lock);
+}
+
+/* ---- Acquire --------------------------------------------------------------------------------- */
 
 static int rl_quorum_is_ready(const struct redlock_client *c)
 {
@@ -949,9 +323,9 @@ static uint64_t rl_connecting_until(const struct redlock_client *c, const struct
 static void rl_stand_in_line(struct redlock_client *c, struct redlock_lock *lock)
 {
     lock->priv.in_line_us = c->priv.now_us;
-    rl_enter(lock, RL_IN_LINE, c->priv.now_us + c->priv.settings.stall_ms * RL_MS_US);
+    rl_lock_enter(lock, RL_IN_LINE, c->priv.now_us + c->priv.settings.stall_ms * RL_MS_US);
     rl_not_after(&lock->priv.due_us, lock->priv.until_us);
-    rl_move(c, lock, RL_LINE);
+    rl_lock_move(c, lock, RL_LINE);
 }
 
 /* Whether an attempt can begin; connects the nodes for it. So a new client acquires the lock on all
@@ -974,7 +348,7 @@ static int rl_can_begin(struct redlock_client *c, const struct redlock_lock *loc
 static void rl_leave_line(struct redlock_client *c, struct redlock_lock *lock)
 {
     rl_set_late_errors(c, c->priv.full | (c->priv.all & ~(unsigned)c->priv.in[REDLOCK_NODE_READY]));
-    rl_finish(c, lock, rl_others_had_it(lock) ? REDLOCK_TIMEOUT : REDLOCK_UNREACHABLE);
+    rl_lock_finish(c, lock, rl_others_had_it(lock) ? REDLOCK_TIMEOUT : REDLOCK_UNREACHABLE);
 }
 
 /* The lock could not begin: it gives up when wait_ms has passed, but waits at least for connections
@@ -984,11 +358,11 @@ static void rl_wait_in_line(struct redlock_client *c, struct redlock_lock *lock)
     uint64_t until_us = rl_connecting_until(c, lock);
 
     if (!rl_past(c, until_us))
-        rl_set_due(c, lock, until_us);
+        rl_lock_set_due(c, lock, until_us);
     else if (rl_past(c, lock->priv.until_us))
         rl_leave_line(c, lock);
     else
-        rl_set_due(c, lock, lock->priv.until_us);
+        rl_lock_set_due(c, lock, lock->priv.until_us);
 }
 
 /* A wall clock from here on (the year 2112) is broken and is not proposed: one such client would
@@ -1010,7 +384,7 @@ static void rl_begin_attempt(struct redlock_client *c, struct redlock_lock *lock
     unsigned kept = REDLOCK_FAIR && lock->priv.fair.entered ? RL_NAME : 0;
 
     if (!lock->token_is_label && rl_random(c, lock->token + kept, sizeof lock->token - kept) != 0) {
-        rl_finish(c, lock, REDLOCK_NO_ENTROPY);
+        rl_lock_finish(c, lock, REDLOCK_NO_ENTROPY);
         return;
     }
     lock->token[sizeof lock->token - 1] |= 1; /* so that its generation is not 0 */
@@ -1023,46 +397,7 @@ static void rl_begin_attempt(struct redlock_client *c, struct redlock_lock *lock
     rl_propose(c->priv.io, lock);
     rl_begin_round(c, lock);
     rl_await_votes(c, lock, RL_ASKING);
-    rl_move(c, lock, RL_TURN);
-}
-
-/* Why an attempt failed. CONTENDED: several clients may have asked at once, because too few nodes
-   refused it, or because some granted it. If quick retries do not help against grants, another client
-   holds it on few nodes: HELD. */
-static enum redlock_status rl_outcome(const struct redlock_client *c,
-                                      const struct redlock_lock *lock)
-{
-    if (!rl_is_quorum(c, (unsigned)(lock->granted | lock->refused)))
-        return rl_is_quorum(c, c->priv.all & ~(unsigned)lock->priv.round.denied)
-                   ? REDLOCK_UNREACHABLE
-                   : REDLOCK_DENIED;
-    if (!rl_is_quorum(c, lock->refused))
-        return REDLOCK_CONTENDED;
-    return lock->granted != 0 && lock->priv.op.quick < RL_QUICK_MAX ? REDLOCK_CONTENDED
-                                                                    : REDLOCK_HELD;
-}
-
-/* Ends an attempt that failed or was cancelled, or a lock that is lost: its keys on some nodes
-   would keep other clients out. There are no members any more, so that no later release reports that the lock was held until now. R4 */
-static void rl_roll_back(struct redlock_client *c, struct redlock_lock *lock,
-                         enum redlock_status outcome)
-{
-    rl_forget(c, lock);
-    lock->valid_until_us = 0;
-    lock->members = lock->priv.attempt.release_failed = 0;
-    c->priv.waiting = 1;
-    lock->priv.unsent = lock->priv.attempt.asked;
-    lock->holder_left_ms = 0;
-    lock->priv.outcome = (int8_t)outcome;
-    if (outcome == REDLOCK_HELD)
-        lock->priv.op.notified = 0; /* its release notifies again */
-    rl_enter(lock, RL_ROLLING_BACK, rl_patient_until(c, lock));
-}
-
-/* Nodes that were not sent the lock yet are sent it while it is held. R2 */
-static void rl_ask_the_rest(const struct redlock_client *c, struct redlock_lock *lock)
-{
-    lock->priv.unsent = c->priv.all & (redlock_mask)~lock->priv.attempt.asked;
+    rl_lock_move(c, lock, RL_TURN);
 }
 
 /* A quorum has granted or confirmed the lock: its validity, counted from T1 and never shortened,
@@ -1093,9 +428,46 @@ static void rl_hold(struct redlock_client *c, struct redlock_lock *lock)
     if (REDLOCK_FAIR)
         lock->priv.fair.acquired_us = c->priv.now_us;
     lock->extended = 0;
-    rl_ask_the_rest(c, lock);
+    rl_hold_ask_rest(c, lock);
     rl_set(&c->priv.wanted, lock->priv.unsent);
-    rl_finish(c, lock, REDLOCK_OK);
+    rl_lock_finish(c, lock, REDLOCK_OK);
+}
+
+/* Whether it is known why an attempt fails: a quorum has answered, or no other node will. R6 */
+static int rl_knows_why(const struct redlock_client *c, const struct redlock_lock *lock)
+{
+    return rl_is_quorum(c, (unsigned)(lock->granted | lock->refused)) ||
+           ((lock->priv.unsent | lock->priv.unanswered) & ~(unsigned)lock->failed) == 0;
+}
+
+/* Why an attempt failed. CONTENDED: several clients may have asked at once, because too few nodes
+   refused it, or because some granted it. If quick retries do not help against grants, another client
+   holds it on few nodes: HELD. */
+static enum redlock_status rl_outcome(const struct redlock_client *c,
+                                      const struct redlock_lock *lock)
+{
+    if (!rl_is_quorum(c, (unsigned)(lock->granted | lock->refused)))
+        return rl_is_quorum(c, c->priv.all & ~(unsigned)lock->priv.round.denied)
+                   ? REDLOCK_UNREACHABLE
+                   : REDLOCK_DENIED;
+    if (!rl_is_quorum(c, lock->refused))
+        return REDLOCK_CONTENDED;
+    return lock->granted != 0 && rl_may_retry_quickly(lock) ? REDLOCK_CONTENDED : REDLOCK_HELD;
+}
+
+/* ---- Fencing tokens -------------------------------------------------------------------------- */
+
+/* The node counts this grant as the `count`th: it agrees if no node has a larger counter. */
+static void rl_count_agreement(struct redlock_lock *lock, unsigned bit, uint64_t count)
+{
+    if (!rl_use_fencing(lock))
+        return;
+    if (count > lock->fencing_token) {
+        lock->fencing_token = count;
+        lock->priv.round.agreed = 0;
+    }
+    if (count == lock->fencing_token)
+        rl_set(&lock->priv.round.agreed, bit);
 }
 
 /* Proposes the largest counter to all nodes. R16 */
@@ -1114,103 +486,14 @@ static void rl_begin_agreement(struct redlock_client *c, struct redlock_lock *lo
     rl_ask_nodes(c, lock); /* here, because a second round of agreement is no change of the state */
 }
 
-/* Whether a round that has not succeeded has failed: too few of `voters` have granted the lock, or
-   may still do so. A node whose time is up may not, but others that are farther away have more
-   time. R15 */
-static int rl_has_failed(struct redlock_client *c, struct redlock_lock *lock, unsigned voters)
-{
-    unsigned open;
+/* ---- Releases that are repeated -------------------------------------------------------------- */
 
-    if (rl_past(c, lock->priv.due_us))
-        lock->priv.due_us = rl_mark_late(c, lock);
-    open = (lock->priv.unsent | lock->priv.unanswered) & ~(unsigned)(lock->refused | lock->failed);
-    return !rl_is_quorum(c, voters & (lock->granted | open));
-}
-
-/* Whether it is known why an attempt fails: a quorum has answered, or no other node will. R6 */
-static int rl_knows_why(const struct redlock_client *c, const struct redlock_lock *lock)
-{
-    return rl_is_quorum(c, (unsigned)(lock->granted | lock->refused)) ||
-           ((lock->priv.unsent | lock->priv.unanswered) & ~(unsigned)lock->failed) == 0;
-}
-
-/* The pause before a quick retry: random, up to a few round trips, twice as many each time, so
-   that clients that collided spread out. */
-static uint32_t rl_quick_us(struct redlock_client *c, unsigned times)
-{
-    uint32_t most = c->priv.settings.node_timeout_ms * 500U, us = rl_quorum_trip_us(c);
-
-    return rl_random_below(c, us < most >> times ? us << times : most);
-}
-
-/* Nodes that a rollback must still be sent to, and waits for: not those that are down. */
-static unsigned rl_unsent_up(const struct redlock_client *c, const struct redlock_lock *lock)
-{
-    return lock->priv.unsent & ~(unsigned)c->priv.in[REDLOCK_NODE_DOWN];
-}
-
-/* All nodes were sent the release: ends the operation, or pauses before the next attempt. R6 */
-static void rl_retry(struct redlock_client *c, struct redlock_lock *lock)
-{
-    enum redlock_status outcome = (enum redlock_status)lock->priv.outcome;
-    int others = rl_others_had_it(lock);
-    int again = others || outcome == REDLOCK_UNREACHABLE || outcome == REDLOCK_TOO_LATE;
-    int quick = outcome == REDLOCK_CONTENDED ||
-                (outcome == REDLOCK_UNREACHABLE && lock->priv.round.resent != 0);
-    uint64_t due_us = c->priv.now_us + 1; /* else it could fail for ever in one tick */
-
-    if (outcome != REDLOCK_UNCONFIRMED && outcome != REDLOCK_LOST && outcome != REDLOCK_CANCELLED)
-        lock->priv.attempt.asked = 0; /* with these it may be released again */
-    if (!again || lock->token_is_label || lock->priv.op.attempts > c->priv.settings.retries) {
-        rl_finish(c, lock, outcome);
-        return;
-    }
-    if (rl_past(c, lock->priv.until_us)) {
-        rl_finish(c, lock, others ? REDLOCK_TIMEOUT : outcome);
-        return;
-    }
-    if (quick && lock->priv.op.quick < RL_QUICK_MAX) {
-        due_us += rl_quick_us(c, ++lock->priv.op.quick);
-    } else if (!lock->priv.op.waits) { /* no slow retry without a wait */
-        rl_finish(c, lock, outcome);
-        return;
-    } else {
-        due_us += RL_MS_US + rl_pause_us(c, lock); /* an attempt may wait for no reply */
-        lock->priv.op.quick = 0;
-    }
-    rl_not_after(&due_us, lock->priv.until_us); /* the last attempt is made when the wait ends */
-    rl_enter(lock, RL_PAUSING, due_us);
-}
-
-/* Sets when a notified waiter retries: within a round trip. After spurious notifications it backs
-   off two times of three, for longer each time: so few waiters ask at once, however many wait.
-   R7 */
-static void rl_hasten_retry(struct redlock_client *c, struct redlock_lock *lock)
-{
-    uint64_t soon_us;
-    unsigned back;
-
-    if (!REDLOCK_NOTIFICATION || !rl_may_be_free(c, lock))
-        return;
-    back = rl_random_below(c, 3) > 0 ? lock->priv.op.spurious : 0U;
-    soon_us = c->priv.now_us + (uint64_t)rl_quick_us(c, 0) * (1U << back);
-    lock->priv.op.spurious =
-        (uint8_t)(lock->priv.op.spurious + 2 < RL_SPURIOUS_MAX ? lock->priv.op.spurious + 2
-                                                               : RL_SPURIOUS_MAX);
-    rl_not_after(&lock->priv.due_us, soon_us);
-    lock->priv.attempt.free = 0;
-    lock->priv.op.notified = 1;
-}
-
-/* This client had the lock a moment ago, and others wait for it: it is a waiter like them, as if
-   it was refused. R19 */
-static void rl_yield(struct redlock_client *c, struct redlock_lock *lock)
-{
-    lock->priv.outcome = REDLOCK_HELD;
-    rl_enter(lock, RL_PAUSING, c->priv.now_us);
-}
-
-/* ---- Releases that are repeated ------------------------------------------------------------- */
+/* The pauses between releases that a node is owed. R4 */
+static const struct redlock_settings rl_repeats = {
+    .retry_delay_ms = 100,
+    .retry_growth_pct = 50,
+    .retry_delay_max_ms = 2000,
+};
 
 /* Whether a node that is owed this release may reply soon: it is ready, or its last connection did
    not fail. */
@@ -1273,6 +556,17 @@ static void rl_owe(struct redlock_client *c, struct redlock_lock *lock)
     rl_clear(&lock->priv.unanswered, unanswered);
 }
 
+/* A node has replied to a repeated release. Behind a native one the script follows at once. R4 */
+static void rl_owed_replied(const struct redlock_client *c, struct redlock_owed *owed, unsigned bit,
+                            const struct rl_reply *reply)
+{
+    rl_clear(&owed->unanswered, bit);
+    if (reply->vote == RL_NOT_NATIVE)
+        owed->due_us = c->priv.now_us;
+    if (reply->vote == RL_YES || reply->vote == RL_NO || reply->vote == RL_DENIED)
+        rl_clear(&owed->unsent, bit);
+}
+
 /* Repeats the releases that are due. R4 */
 static void rl_owed_tick(struct redlock_client *c)
 {
@@ -1296,6 +590,31 @@ static void rl_owed_tick(struct redlock_client *c)
     }
 }
 
+/* ---- Roll back, and retry -------------------------------------------------------------------- */
+
+/* Ends an attempt that failed or was cancelled, or a lock that is lost: its keys on some nodes
+   would keep other clients out. There are no members any more, so that no later release reports that the lock was held until now. R4 */
+REDLOCK_PRIVATE void rl_roll_back(struct redlock_client *c, struct redlock_lock *lock,
+                                  enum redlock_status outcome)
+{
+    rl_forget(c, lock);
+    lock->valid_until_us = 0;
+    lock->members = lock->priv.attempt.release_failed = 0;
+    c->priv.waiting = 1;
+    lock->priv.unsent = lock->priv.attempt.asked;
+    lock->holder_left_ms = 0;
+    lock->priv.outcome = (int8_t)outcome;
+    if (outcome == REDLOCK_HELD)
+        lock->priv.op.notified = 0; /* its release notifies again */
+    rl_lock_enter(lock, RL_ROLLING_BACK, rl_release_until(c, lock));
+}
+
+/* Nodes that a rollback must still be sent to, and waits for: not those that are down. */
+static unsigned rl_unsent_up(const struct redlock_client *c, const struct redlock_lock *lock)
+{
+    return lock->priv.unsent & ~(unsigned)c->priv.in[REDLOCK_NODE_DOWN];
+}
+
 /* Whether replies to a rollback are waited for: they name the holder for the caller, and tell a
    waiter where the key is gone already, because no notification will. A quorum that has the key of
    another client is enough: these nodes notify. R7 */
@@ -1312,7 +631,7 @@ static int rl_awaits_rollback(const struct redlock_client *c, const struct redlo
 /* Releases the lock on all nodes that may have it. Returns whether that is done: each node was sent
    the release. A node without a free request is asked for no reply then, so that it finds one. Nodes
    that cannot be sent the release in time are left to rl_owe. R4 */
-static int rl_is_rolled_back(struct redlock_client *c, struct redlock_lock *lock)
+static int rl_roll_back_step(struct redlock_client *c, struct redlock_lock *lock)
 {
     rl_ask_nodes(c, lock);
     if (rl_awaits_rollback(c, lock))
@@ -1328,111 +647,41 @@ static int rl_is_rolled_back(struct redlock_client *c, struct redlock_lock *lock
     return 1;
 }
 
-/* ---- Extend --------------------------------------------------------------------------------- */
-
-/* The next automatic extension is due when a third of the ttl has passed since the last round, or
-   at once if less than two thirds are left, and at the end of the validity at the latest. The ttl
-   may have changed: where it is shorter now, nodes that were repaired have the key for the shorter
-   one. R10 */
-static uint64_t rl_renewal_due(const struct redlock_client *c, const struct redlock_lock *lock)
+/* All nodes were sent the release: ends the operation, or pauses before the next attempt. R6 */
+static void rl_retry(struct redlock_client *c, struct redlock_lock *lock)
 {
-    uint64_t end_us = lock->priv.started_us + lock->ttl_ms * RL_MS_US, due_us;
-    uint64_t rest_us = (lock->ttl_ms - lock->ttl_ms / 3) * RL_MS_US;
+    enum redlock_status outcome = (enum redlock_status)lock->priv.outcome;
+    int others = rl_others_had_it(lock);
+    int again = others || outcome == REDLOCK_UNREACHABLE || outcome == REDLOCK_TOO_LATE;
 
-    rl_not_after(&end_us, lock->valid_until_us + rl_drift_us(c, lock->ttl_ms));
-    due_us = end_us > rest_us ? end_us - rest_us : 0;
-    rl_not_after(&due_us, lock->valid_until_us);
-    return due_us;
-}
-
-/* Nodes that have the key, but were asked or repaired only after the decision, so that a round must
-   make them members. R2, R8 */
-static unsigned rl_unconfirmed(const struct redlock_client *c, const struct redlock_lock *lock)
-{
-    unsigned nodes = lock->priv.round.fresh & ~(unsigned)lock->members, left;
-
-    nodes &= c->priv.in[REDLOCK_NODE_READY];
-    for (left = nodes; left != 0; left &= left - 1)
-        if (!rl_may_vote(c, rl_first_node(c, left)))
-            nodes &= ~rl_first_bit(left);
-    return nodes;
-}
-
-/* Such nodes become members soon, and not a third of the ttl later: until then the lock lasts on
-   fewer nodes than have it. The last automatic extension is not spent on that. */
-static void rl_hasten_renewal(const struct redlock_client *c, struct redlock_lock *lock)
-{
-    if (lock->priv.op.renewals > 1 && rl_unconfirmed(c, lock) != 0)
-        rl_not_after(&lock->priv.due_us,
-                     c->priv.now_us + c->priv.settings.node_timeout_ms * RL_MS_US);
-}
-
-/* A failed automatic extension is tried again after a pause: that of the settings, but a quarter
-   of the time that is left at most. Not at once: it could fail for ever in one tick. */
-static uint64_t rl_renewal_retry(struct redlock_client *c, struct redlock_lock *lock)
-{
-    uint64_t soon_us = c->priv.now_us + RL_MS_US, due_us = soon_us + rl_pause_us(c, lock);
-
-    rl_not_after(&due_us, soon_us + (lock->valid_until_us - c->priv.now_us) / 4);
-    rl_not_after(&due_us, lock->valid_until_us);
-    return due_us;
-}
-
-/* Asks all nodes; only members vote. The last votes are kept until then: they tell why a lock is
-   lost. R8, R9 */
-static void rl_begin_extension(struct redlock_client *c, struct redlock_lock *lock)
-{
-    if (!rl_is_quorum(c, lock->members)) {
-        rl_roll_back(c, lock, REDLOCK_LOST);
+    if (outcome != REDLOCK_UNCONFIRMED && outcome != REDLOCK_LOST && outcome != REDLOCK_CANCELLED)
+        lock->priv.attempt.asked = 0; /* with these it may be released again */
+    if (!again || lock->token_is_label || lock->priv.op.attempts > c->priv.settings.retries) {
+        rl_lock_finish(c, lock, outcome);
         return;
     }
-    rl_begin_round(c, lock);
-    rl_await_votes(c, lock, RL_EXTENDING);
-}
-
-/* A round of extensions ends. Nodes that confirmed it are members from the next round on, if this
-   one proved that nobody else had the lock. R8 */
-static void rl_end_extension(struct redlock_client *c, struct redlock_lock *lock,
-                             enum redlock_status status)
-{
-    if (status != REDLOCK_OK) {
-        rl_ask_the_rest(c, lock);
-        lock->priv.unanswered = 0;
-    } else if (lock->extended < UINT16_MAX) { /* replies that come late still count */
-        lock->extended++;
+    if (rl_past(c, lock->priv.until_us)) {
+        rl_lock_finish(c, lock, others ? REDLOCK_TIMEOUT : outcome);
+        return;
     }
-    if (!rl_is_auto(lock) || status == REDLOCK_CANCELLED) {
-        rl_finish(c, lock, status);
-    } else if (status == REDLOCK_OK) {
-        lock->priv.op.renewals--;
-        lock->priv.op.slow = 0;
-        rl_enter(lock, RL_RENEWING, rl_renewal_due(c, lock));
-    } else {
-        rl_enter(lock, RL_RENEWING, rl_renewal_retry(c, lock));
-    }
+    if (!rl_wait_begins(c, lock)) /* no slow retry without a wait */
+        rl_lock_finish(c, lock, outcome);
 }
 
-/* A held lock: late grants count, and nodes that are ready only now are sent the command. R2 */
-static void rl_serve_held(struct redlock_client *c, struct redlock_lock *lock)
-{
-    if (rl_past(c, lock->valid_until_us))
-        lock->priv.unsent = 0;
-    rl_ask_nodes(c, lock);
-}
-
-/* ---- Release -------------------------------------------------------------------------------- */
+/* ---- Release --------------------------------------------------------------------------------- */
 
 /* Only nodes that may have the key are asked. R11 */
 static void rl_begin_release(struct redlock_client *c, struct redlock_lock *lock)
 {
     rl_begin_round(c, lock);
     lock->priv.unsent = lock->priv.attempt.asked & c->priv.all;
-    rl_enter(lock, RL_RELEASING, c->priv.now_us); /* rl_release sets the time of the next look */
+    rl_lock_enter(lock, RL_RELEASING,
+                  c->priv.now_us); /* rl_release_step sets the time of the next look */
 }
 
 /* The outcome of a release; REDLOCK_PENDING while replies in time may still decide it. */
-static enum redlock_status rl_released(const struct redlock_client *c,
-                                       const struct redlock_lock *lock)
+static enum redlock_status rl_release_outcome(const struct redlock_client *c,
+                                              const struct redlock_lock *lock)
 {
     int open =
         (lock->priv.unsent | lock->priv.unanswered | lock->priv.attempt.release_failed) != 0 &&
@@ -1450,136 +699,600 @@ static enum redlock_status rl_released(const struct redlock_client *c,
 
 /* Sends the release, and from time to time once more where it failed. Returns whether the outcome
    is decided. R11 */
-static int rl_release(struct redlock_client *c, struct redlock_lock *lock)
+static int rl_release_step(struct redlock_client *c, struct redlock_lock *lock)
 {
     if (rl_past(c, lock->priv.due_us)) {
         rl_set(&lock->priv.unsent, lock->priv.attempt.release_failed);
         lock->priv.attempt.release_failed = 0;
-        lock->priv.due_us = rl_patient_until(c, lock);
+        lock->priv.due_us = rl_release_until(c, lock);
         rl_not_after(&lock->priv.due_us, lock->priv.until_us);
     }
     rl_ask_nodes(c, lock);
     lock->priv.outcome =
-        (int8_t)(lock->priv.op.cancelled ? REDLOCK_CANCELLED : rl_released(c, lock));
+        (int8_t)(lock->priv.op.cancelled ? REDLOCK_CANCELLED : rl_release_outcome(c, lock));
     if (lock->priv.outcome == REDLOCK_UNCONFIRMED && lock->priv.op.waits)
-        rl_fail_late(c, lock,
-                     (lock->priv.unsent | lock->priv.unanswered) & ~(unsigned)lock->failed);
+        rl_time_out(c, lock, (lock->priv.unsent | lock->priv.unanswered) & ~(unsigned)lock->failed);
     return lock->priv.outcome != REDLOCK_PENDING;
 }
 
-/* ---- The life of a lock --------------------------------------------------------------------- */
+/* ---- The time of a round --------------------------------------------------------------------- */
 
-/* All transitions of a lock. Replies and time have changed its sets of nodes and the clock; what
-   becomes of it is decided here alone. "Page" is [Redlock]; its steps are those of "The Redlock
-   algorithm" there. Each function that is called enters the state that the comment behind it
-   names, or rl_finish ends the operation: HELD, if the lock has a validity, else IDLE. */
-static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
+/* Sets the error of nodes that were not connected, or did not reply, in time. */
+static void rl_set_late_errors(struct redlock_client *c, unsigned nodes)
 {
-    int cancelled = lock->priv.op.cancelled, due = rl_past(c, lock->priv.due_us);
-
-    switch ((enum rl_state)lock->priv.state) {
-    case RL_IDLE: /* an acquire begins, or a release in whatever state the lock was */
-        if (lock->operation == REDLOCK_OP_RELEASE)
-            rl_begin_release(c, lock); /* RELEASING */
-        else if (cancelled)
-            rl_finish(c, lock, REDLOCK_CANCELLED);
-        else if (REDLOCK_FAIR && rl_fair_yields(c, lock))
-            rl_yield(c, lock); /* PAUSING */
-        else
-            rl_stand_in_line(c, lock); /* IN_LINE */
-        return;
-
-    case RL_IN_LINE: /* until there are connections and room for an attempt. R2, R6 */
-        if (cancelled)
-            rl_finish(c, lock, REDLOCK_CANCELLED);
-        else if (rl_can_begin(c, lock))
-            rl_begin_attempt(c, lock); /* ASKING; page, step 1: the time. R1 */
-        else
-            rl_wait_in_line(c, lock);
-        return;
-
-    case RL_ASKING:   /* page, step 2: all nodes, each with a time limit. R2, R15 */
-    case RL_AGREEING: /* on the largest counter, as the fencing token. R16 */
-        if (cancelled) {
-            rl_roll_back(c, lock, REDLOCK_CANCELLED); /* ROLLING_BACK */
-            return;
-        }
-        rl_ask_nodes(c, lock);
-        if (rl_is_quorum(c, rl_agreed(lock)))
-            rl_hold(c, lock); /* HELD; page, steps 3 and 4. Or ROLLING_BACK: too late. R3 */
-        else if (rl_use_fencing(lock) && rl_is_quorum(c, lock->granted))
-            rl_begin_agreement(c, lock); /* AGREEING */
-        else if (rl_has_failed(c, lock, c->priv.all) && rl_knows_why(c, lock))
-            rl_roll_back(c, lock, rl_outcome(c, lock)); /* ROLLING_BACK */
-        return;
-
-    case RL_ROLLING_BACK: /* page, step 5: also on nodes that did not answer. R4 */
-        if (rl_is_rolled_back(c, lock))
-            rl_retry(c, lock); /* PAUSING; page: ask again after a random delay. R6 */
-        return;
-
-    case RL_PAUSING: /* a random delay, which a notification shortens. R6, R7 */
-        if (!cancelled && !(REDLOCK_FAIR && rl_fair_pauses(c, lock)))
-            rl_hasten_retry(c, lock);
-        if (!cancelled && !rl_past(c, lock->priv.due_us))
-            return;
-        if (REDLOCK_FAIR)
-            rl_fair_end_pause(c, lock);
-        if (cancelled)
-            rl_finish(c, lock, REDLOCK_CANCELLED);
-        else
-            rl_stand_in_line(c, lock); /* IN_LINE */
-        return;
-
-    case RL_HELD: /* until an extension begins, or for ever */
-        if (lock->status != REDLOCK_PENDING)
-            rl_serve_held(c, lock);
-        else if (cancelled)
-            rl_finish(c, lock, REDLOCK_CANCELLED);
-        else if (rl_is_auto(lock))
-            rl_enter(lock, RL_RENEWING, rl_renewal_due(c, lock));
-        else
-            rl_begin_extension(c, lock); /* EXTENDING */
-        return;
-
-    case RL_RENEWING: /* until the next automatic extension. R10 */
-        rl_serve_held(c, lock);
-        rl_hasten_renewal(c, lock);
-        if (cancelled)
-            rl_finish(c, lock, REDLOCK_CANCELLED);
-        else if (rl_past(c, lock->valid_until_us))
-            rl_roll_back(c, lock, REDLOCK_LOST); /* ROLLING_BACK */
-        else if (due && lock->priv.op.renewals == 0)
-            rl_finish(c, lock, REDLOCK_EXTEND_LIMIT);
-        else if (due)
-            rl_begin_extension(c, lock); /* EXTENDING */
-        return;
-
-    case RL_EXTENDING: /* page: a majority of those that have it, within the validity. R8, R9 */
-        if (cancelled) {
-            rl_end_extension(c, lock, REDLOCK_CANCELLED);
-            return;
-        }
-        if (!rl_is_quorum(c, lock->members)) {
-            rl_roll_back(c, lock, REDLOCK_LOST); /* ROLLING_BACK */
-            return;
-        }
-        rl_ask_nodes(c, lock);
-        if (rl_is_quorum(c, lock->granted & lock->members))
-            rl_end_extension(c, lock, rl_prolong(c, lock) ? REDLOCK_OK : REDLOCK_UNREACHABLE);
-        else if (rl_has_failed(c, lock, lock->members))
-            rl_end_extension(c, lock, REDLOCK_UNREACHABLE); /* RENEWING, or HELD */
-        return;
-
-    case RL_RELEASING: /* page: compare the value, delete, on all nodes that may have it. R11 */
-        if (rl_release(c, lock)) {
-            rl_notify_own(c, lock);
-            /* there the release is sent to nodes that could not take it yet, too */
-            rl_enter(lock, RL_ROLLING_BACK, rl_patient_until(c, lock));
-        }
-        return;
+    for (; REDLOCK_TEXTS && nodes != 0; nodes &= nodes - 1) {
+        struct redlock_node *node = rl_first_node(c, nodes);
+        rl_set_error(node, rl_is_up(node) ? RL_NO_REPLY_IN_TIME : RL_NO_CONNECTION_IN_TIME);
     }
 }
+
+/* Votes of these nodes did not come in time: they count as failed, and their nodes get the
+   error. */
+static void rl_time_out(struct redlock_client *c, struct redlock_lock *lock, unsigned nodes)
+{
+    rl_set_late_errors(c, nodes);
+    rl_set(&lock->failed, nodes);
+}
+
+/* The longest wait for a vote: a quarter of the ttl, because waiting for about as long as the ttl
+   leaves nothing to win, and livelocks. R15 */
+static uint64_t rl_vote_max_us(const struct redlock_lock *lock)
+{
+    return lock->ttl_ms * (RL_MS_US / 4);
+}
+
+/* Fails the votes of the nodes whose time is up. Returns when the time of the next node is up.
+   R15 */
+static uint64_t rl_time_out_votes(struct redlock_client *c, struct redlock_lock *lock)
+{
+    unsigned nodes = (lock->priv.unsent | lock->priv.unanswered) & ~(unsigned)lock->failed,
+             late = 0;
+    uint64_t longest_us = rl_vote_max_us(lock), next_us = REDLOCK_NEVER;
+
+    for (; nodes != 0; nodes &= nodes - 1) {
+        struct redlock_node *node = rl_first_node(c, nodes);
+        uint64_t due_us = lock->priv.asked_us + node->priv.timeout_us;
+
+        rl_not_after(&due_us, lock->priv.asked_us + longest_us);
+        if (lock->priv.state == RL_EXTENDING && lock->priv.asked_us < lock->valid_until_us)
+            rl_not_after(&due_us, lock->valid_until_us);
+        if (rl_past(c, due_us))
+            late |= rl_lowest(nodes);
+        else
+            rl_not_after(&next_us, due_us);
+    }
+    rl_time_out(c, lock, late);
+    return next_us;
+}
+
+/* Until when replies to a release are waited for: not for each vote, but for as long as the
+   decision of a quorum may take. R15 */
+static uint64_t rl_release_until(const struct redlock_client *c, const struct redlock_lock *lock)
+{
+    uint64_t until_us = c->priv.now_us + rl_vote_max_us(lock);
+
+    rl_not_after(&until_us, c->priv.now_us + rl_quorum_timeout_us(c));
+    return until_us;
+}
+
+/* Enters a state that waits for votes: for each node as long as its reply may take. R15 */
+REDLOCK_PRIVATE void rl_await_votes(struct redlock_client *c, struct redlock_lock *lock,
+                                    enum rl_state state)
+{
+    lock->priv.asked_us = c->priv.now_us;
+    rl_lock_enter(lock, state, REDLOCK_NEVER);
+    lock->priv.due_us = rl_time_out_votes(c, lock);
+}
+
+/* Whether a round that has not succeeded has failed: too few of `voters` have granted the lock, or
+   may still do so. A node whose time is up may not, but others that are farther away have more
+   time. R15 */
+static int rl_has_failed(struct redlock_client *c, struct redlock_lock *lock, unsigned voters)
+{
+    unsigned open;
+
+    if (rl_past(c, lock->priv.due_us))
+        lock->priv.due_us = rl_time_out_votes(c, lock);
+    open = (lock->priv.unsent | lock->priv.unanswered) & ~(unsigned)(lock->refused | lock->failed);
+    return !rl_is_quorum(c, voters & (lock->granted | open));
+}
+
+/* ---- A round: a command to all nodes, and their votes ---------------------------------------- */
+
+REDLOCK_PRIVATE void rl_forget(struct redlock_client *c, struct redlock_lock *lock)
+{
+    unsigned i;
+
+    for (i = 0; i < c->priv.count; i++)
+        if (lock->priv.attempt.replies_due[i] > 0)
+            rl_disown_replies(c, lock, i, lock->priv.attempt.replies_due[i], NULL);
+    memset(lock->priv.attempt.replies_due, 0, sizeof lock->priv.attempt.replies_due);
+    lock->priv.unanswered = 0;
+}
+
+/* Replies that are still due are no votes from now on. When the numbers begin anew they are dropped:
+   else one to a former round might count. */
+static void rl_next_round(struct redlock_client *c, struct redlock_lock *lock)
+{
+    lock->priv.unanswered = 0;
+    if (++lock->priv.attempt.round > RL_ROUNDS) {
+        rl_forget(c, lock);
+        lock->priv.attempt.round = 1;
+    }
+}
+
+/* Begins a round: a new command to all nodes, a new count of votes. */
+REDLOCK_PRIVATE void rl_begin_round(struct redlock_client *c, struct redlock_lock *lock)
+{
+    rl_next_round(c, lock);
+    lock->priv.started_us = c->priv.now_us;
+    lock->priv.unsent = c->priv.all;
+    memset(&lock->priv.round, 0, sizeof lock->priv.round);
+    lock->granted = lock->refused = lock->failed = 0;
+}
+
+static unsigned rl_acquiring_command(const struct redlock_lock *lock)
+{
+    if (rl_use_fencing(lock))
+        return RL_FENCE;
+    return rl_extra_keys(lock) > 0 ? RL_TAKE : RL_SET;
+}
+
+/* Whether the release also leaves the wait queue, and tells the waiters: not that of a failed
+   attempt. R19 */
+static int rl_leaves_queue(const struct redlock_client *c, const struct redlock_lock *lock)
+{
+    return rl_is_fair(c, lock) && lock->operation == REDLOCK_OP_RELEASE;
+}
+
+static unsigned rl_releasing_command(const struct redlock_client *c,
+                                     const struct redlock_lock *lock)
+{
+    return rl_leaves_queue(c, lock) ? RL_LEAVE : RL_DELETE;
+}
+
+/* How the lock is released on a node: by its cheapest release, if that serves the lock. A native one
+   compares the whole value, so the key must be in the generation of the token; it serves one key,
+   tells no waiters, and says not why it has not deleted. The hash is that of the script for random
+   tokens. R9, R11, R19 */
+static unsigned rl_release_for(const struct redlock_client *c, const struct redlock_lock *lock,
+                               const struct redlock_node *node)
+{
+    uint32_t known = lock->generation[node->priv.index];
+
+    if (REDLOCK_MINIMAL || node->priv.only_script || (lock->priv.round.by_script & node->priv.bit))
+        return rl_releasing_command(c, lock);
+    if (rl_extra_keys(lock) > 0 || lock->token_is_label || rl_leaves_queue(c, lock))
+        return rl_releasing_command(c, lock);
+    return known == 0 || known == rl_token_generation(lock) ? node->priv.release : RL_DELETE;
+}
+
+/* The command that a lock sends to a node now. A rollback is by the script, which names the holder.
+   R11 */
+static unsigned rl_command_for(const struct redlock_client *c, const struct redlock_lock *lock,
+                               const struct redlock_node *node)
+{
+    unsigned bit = node->priv.bit;
+
+    switch (lock->priv.state) {
+    case RL_ASKING:
+        return rl_acquiring_command(lock);
+    case RL_AGREEING:
+        return RL_CONFIRM;
+    case RL_HELD:
+    case RL_RENEWING:
+        if (!(lock->priv.attempt.asked & bit))
+            return rl_acquiring_command(lock);
+        /* fall through */
+    case RL_EXTENDING:
+        return rl_hold_repairs(c, lock, node) ? RL_REPAIR : RL_EXTEND;
+    case RL_ROLLING_BACK:
+        return rl_releasing_command(c, lock);
+    default:
+        return rl_release_for(c, lock, node);
+    }
+}
+
+REDLOCK_PRIVATE redlock_mask rl_send_of_lock(struct redlock_client *c, struct redlock_lock *lock,
+                                             unsigned nodes, unsigned command)
+{
+    unsigned round = rl_is_held(lock) ? RL_NO_ROUND : lock->priv.attempt.round;
+    redlock_mask sent = rl_send(c, lock, nodes, command, round), left;
+    uint8_t *due = lock->priv.attempt.replies_due;
+
+    for (left = sent; left != 0; left >>= 1, due++)
+        *due = (uint8_t)(*due + (left & 1));
+    return sent;
+}
+
+/* A generation that no other command has, and that is not 0. Returns 0 without entropy. R9 */
+static int rl_draw_generation(struct redlock_client *c, uint8_t generation[4])
+{
+    if (rl_random(c, generation, 4) != 0)
+        return 0;
+    generation[3] |= 1;
+    return 1;
+}
+
+/* Sends a command to ready nodes. Their replies are waited for if votes are counted, and not after
+   the decision. R2 */
+static void rl_send_command(struct redlock_client *c, struct redlock_lock *lock, unsigned nodes,
+                            unsigned command)
+{
+    redlock_mask sent;
+
+    if (command == RL_REPAIR && !rl_draw_generation(c, lock->priv.attempt.repair)) {
+        rl_clear(&lock->priv.unsent, nodes); /* the next round asks again */
+        return;
+    }
+    sent = rl_send_of_lock(c, lock, nodes, command);
+    rl_clear(&lock->priv.unsent, sent);
+    if (lock->priv.state != RL_ROLLING_BACK) /* the caller sees who failed before */
+        rl_clear(&lock->failed, sent);
+    if (!rl_is_held(lock))
+        rl_set(&lock->priv.unanswered, sent);
+    if (rl_is(command, RL_CREATES))
+        rl_set(&lock->priv.attempt.asked, sent);
+    if (rl_is(command, RL_WRITES) && lock->priv.attempt.longest_ttl_ms < lock->ttl_ms)
+        lock->priv.attempt.longest_ttl_ms = lock->ttl_ms;
+}
+
+/* A node that is DOWN counts as failed. For an attempt so does one that is connected again after a
+   failure: it may be hung, and accept connections. The command is sent when the node is ready. */
+static void rl_mark_away(struct redlock_lock *lock, const struct redlock_node *node, unsigned bit)
+{
+    unsigned state = lock->priv.state;
+
+    if (node->state != REDLOCK_NODE_DOWN && !(state == RL_ASKING && rl_is_failing(node)))
+        return;
+    if (state != RL_ROLLING_BACK) /* by then the votes have been counted */
+        rl_set(&lock->failed, bit);
+    if (node->priv.denied)
+        rl_set(&lock->priv.round.denied, bit);
+}
+
+REDLOCK_PRIVATE void rl_connect(struct redlock_client *c, unsigned nodes, uint64_t too_late_us)
+{
+    nodes &= c->priv.in[REDLOCK_NODE_IDLE] | c->priv.in[REDLOCK_NODE_DOWN];
+    for (; nodes != 0; nodes &= nodes - 1)
+        rl_connect_if_due(c, rl_first_node(c, nodes), too_late_us);
+}
+
+/* Nodes that a release can be sent to. It may wait behind a handshake that is queued: there it
+   does no harm, whatever the handshake leads to, and a server that hangs runs it when it goes on.
+   R4, R12 */
+static unsigned rl_ready_for_releases(const struct redlock_client *c)
+{
+    unsigned nodes = c->priv.in[REDLOCK_NODE_READY], queued = c->priv.in[REDLOCK_NODE_HANDSHAKE];
+
+    for (; queued != 0; queued &= queued - 1)
+        if (rl_first_node(c, queued)->priv.handshake == RL_READY)
+            nodes |= rl_lowest(queued);
+    return nodes;
+}
+
+/* Nodes that the present command of a lock can be sent to. */
+static unsigned rl_ready_for_command(const struct redlock_client *c,
+                                     const struct redlock_lock *lock)
+{
+    return lock->priv.state == RL_ROLLING_BACK || lock->priv.state == RL_RELEASING
+               ? rl_ready_for_releases(c)
+               : c->priv.in[REDLOCK_NODE_READY];
+}
+
+/* Sends the present command of a lock where it is still to be sent and can be. Nodes that need the
+   same command are sent it at once. R2 */
+REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock *lock)
+{
+    unsigned nodes = lock->priv.unsent & ~(unsigned)c->priv.full, ready, away;
+
+    rl_connect(c, nodes, lock->priv.state == RL_EXTENDING ? lock->valid_until_us : 0);
+    ready = nodes & rl_ready_for_command(c, lock);
+    away = nodes & ~ready;
+    for (; away != 0; away &= away - 1)
+        rl_mark_away(lock, rl_first_node(c, away), rl_lowest(away));
+    while (ready != 0 && !c->priv.jammed) {
+        unsigned same = rl_lowest(ready), left = ready & ~same;
+        unsigned command = rl_command_for(c, lock, rl_first_node(c, ready));
+
+        for (; left != 0; left &= left - 1)
+            if (rl_command_for(c, lock, rl_first_node(c, left)) == command)
+                same |= rl_lowest(left);
+        ready &= ~same;
+        rl_send_command(c, lock, same, command);
+    }
+    rl_tell_broken(c); /* a vote of this round may be gone */
+}
+
+/* ---- A reply --------------------------------------------------------------------------------- */
+
+/* Whether a yes of the node is a vote. A node that may have lost keys has none in an acquire, and in
+   an extension only as a member: a member that tells the known generation has not lost our key.
+   R14 */
+static int rl_has_vote(const struct redlock_client *c, const struct redlock_lock *lock,
+                       const struct redlock_node *node, unsigned command)
+{
+    return rl_may_vote(c, node) ||
+           (rl_is(command, RL_EXTENDS) && (lock->members & node->priv.bit) != 0);
+}
+
+/* A node has replied which other client has the key. The last one that was heard is the holder. */
+static void rl_note_holder(struct redlock_lock *lock, const struct resp_item *item)
+{
+    const char *token = rl_holder_of(item, &lock->holder_left_ms);
+    size_t size = (size_t)(item->text + item->text_used - token);
+
+    lock->priv.round.taken = 1;
+    if (!rl_wants_holder(lock))
+        return;
+    if (size >= lock->holder_size)
+        size = lock->holder_size - 1U;
+    memcpy(lock->holder, token, size);
+    lock->holder[size] = '\0';
+}
+
+static void rl_note_free(struct redlock_lock *lock, unsigned nodes)
+{
+    rl_set(&lock->priv.attempt.free, nodes);
+}
+
+/* Counts a reply to the present command. After the decision a held lock notes for its caller who
+   has granted it. The replies to a rollback only name the holder, and say where the key is gone. */
+static void rl_count_vote(struct redlock_lock *lock, const struct redlock_node *node,
+                          const struct rl_reply *reply)
+{
+    const struct resp_item *item = &node->priv.reader.item;
+    unsigned bit = node->priv.bit, state = lock->priv.state, vote = reply->vote;
+
+    if (item->kind == RESP_STRING)
+        rl_note_holder(lock, item);
+    if (vote == RL_LATER || vote == RL_DENIED) {
+        rl_set(&lock->failed, bit);
+        if (vote == RL_DENIED)
+            rl_set(&lock->priv.round.denied, bit);
+        else if (rl_is(reply->command, RL_RELEASES))
+            rl_set(&lock->priv.attempt.release_failed, bit);
+    } else if (state == RL_ROLLING_BACK) {
+        if (item->kind == RESP_INTEGER)
+            rl_note_free(lock, bit);
+    } else if (vote == RL_NO) {
+        rl_set(&lock->refused, bit);
+        rl_clear(&lock->granted, bit);
+    } else if (vote != RL_UNPROVED || rl_is_held(lock)) {
+        rl_clear(&lock->refused, bit);
+        rl_set(&lock->granted, bit);
+        if (state == RL_ASKING || state == RL_AGREEING)
+            rl_count_agreement(lock, bit, (uint64_t)item->integer);
+    }
+}
+
+/* The vote will not come. The command is sent a second time, unless it acquires. R1. A release
+   whose connection breaks again counts as one that failed for a time. R4 */
+static void rl_miss_vote(const struct redlock_node *node, struct redlock_lock *lock)
+{
+    unsigned bit = node->priv.bit, state = lock->priv.state;
+
+    if (state != RL_ASKING && node->priv.reconnect && !(lock->priv.round.resent & bit)) {
+        rl_set(&lock->priv.unsent, bit);
+    } else {
+        rl_set(&lock->failed, bit);
+        if (state == RL_RELEASING || state == RL_ROLLING_BACK)
+            rl_set(&lock->priv.attempt.release_failed, bit);
+    }
+    if (node->priv.reconnect)
+        rl_set(&lock->priv.round.resent, bit);
+}
+
+static void rl_replied(struct redlock_client *c, struct redlock_node *node, struct rl_reply *reply)
+{
+    const struct resp_item *item = &node->priv.reader.item;
+    struct redlock_lock *lock = (struct redlock_lock *)reply->owner; /* unless it is OWED */
+    unsigned bit = node->priv.bit;
+    int now; /* whether it is a vote in the present round */
+
+    if (REDLOCK_NOTIFICATION && reply->command == RL_INVALIDATION) {
+        rl_notify(c, bit, item->text, item->size, item->text_used);
+        return;
+    }
+    if (REDLOCK_OWED_MAX > 0 && reply->round == RL_OWED) {
+        rl_owed_replied(c, (struct redlock_owed *)reply->owner, bit, reply);
+        return;
+    }
+    lock->priv.attempt.replies_due[node->priv.index]--;
+    if (REDLOCK_FAIR && rl_is(reply->command, RL_QUEUES) && rl_fair_replied(c, node, lock, reply)) {
+        rl_lock_schedule(c, lock);
+        return;
+    }
+    now = reply->round == lock->priv.attempt.round && !rl_is_held(lock);
+    if (reply->round == lock->priv.attempt.round)
+        rl_clear(&lock->priv.unanswered, bit);
+    if (reply->vote == RL_UNANSWERED) {
+        if (!now)
+            return; /* decided without it */
+        rl_miss_vote(node, lock);
+    } else if (reply->vote == RL_NOT_NATIVE) {
+        rl_set(&lock->priv.round.by_script, bit);
+        rl_set(&lock->priv.unsent, bit);
+    } else {
+        rl_clear(&lock->priv.attempt.release_failed, bit);
+        rl_hold_learn(c, lock, node, reply);
+        if (reply->vote == RL_YES && rl_is(reply->command, RL_WRITES) &&
+            !rl_has_vote(c, lock, node, reply->command))
+            reply->vote = RL_LATER;
+        if (now || rl_is_held(lock))
+            rl_count_vote(lock, node, reply);
+        if (!now)
+            rl_hold_count_late_grant(c, lock, bit, reply);
+    }
+    rl_lock_schedule(c, lock);
+}
+
+/* Whether the lock gathers votes that count only while their connection lasts. */
+static int rl_in_round(const struct redlock_lock *lock)
+{
+    return lock->priv.state == RL_ASKING || lock->priv.state == RL_AGREEING ||
+           lock->priv.state == RL_EXTENDING;
+}
+
+/* The connection to a node broke. A server that restarts empty has lost what it granted, and may
+   be connected again under another of its addresses: so its votes in rounds that are not decided
+   count no more. R3, R13. A lock that must still send to the node is stepped, and sees that it is
+   away. */
+static void rl_void_votes(struct redlock_client *c, const struct redlock_node *node)
+{
+    unsigned list, bit = node->priv.bit;
+    struct redlock_lock *lock, *next;
+
+    rl_clear(&c->priv.lost_untold, bit);
+    for (list = RL_TURN; list <= RL_WAIT; list++)
+        for (lock = rl_first(c, list); lock != NULL; lock = next) {
+            next = lock->priv.next;
+            if ((lock->granted & bit) && rl_in_round(lock)) {
+                rl_clear(&lock->granted, bit);
+                rl_clear(&lock->priv.round.agreed, bit);
+                rl_miss_vote(node, lock);
+            } else if (!(lock->priv.unsent & bit)) {
+                continue;
+            }
+            rl_lock_schedule(c, lock);
+        }
+}
+
+REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_node *node,
+                                     unsigned reads)
+{
+    struct rl_input in = {NULL, NULL, reads};
+    struct rl_reply reply;
+
+    while (rl_node_reply(c, node, &in, &reply))
+        rl_replied(c, node, &reply);
+}
+
+REDLOCK_PRIVATE void rl_tell_broken(struct redlock_client *c)
+{
+    while (c->priv.lost_untold != 0) {
+        struct redlock_node *node = rl_first_node(c, c->priv.lost_untold);
+
+        rl_take_replies(c, node, 0);
+        rl_void_votes(c, node);
+    }
+}
+
+/* ---- Lists and due times --------------------------------------------------------------------- */
+
+/* Locks with a due time stand in a pairing heap, beside their list: the first is due first, and each
+   is due no later than its children. So thousands of locks that begin or fail at once cost a tick no
+   more than their number. */
+
+/* Makes one heap of two; each may be NULL. */
+static struct redlock_lock *rl_heap_meld(struct redlock_lock *first, struct redlock_lock *other)
+{
+    struct redlock_lock *swap = first;
+
+    if (first == NULL || other == NULL)
+        return first != NULL ? first : other;
+    if (other->priv.due_us < first->priv.due_us) {
+        first = other;
+        other = swap;
+    }
+    other->priv.heap.prev = first;
+    other->priv.heap.next = first->priv.heap.child;
+    if (other->priv.heap.next != NULL)
+        other->priv.heap.next->priv.heap.prev = other;
+    first->priv.heap.child = other;
+    return first;
+}
+
+/* Makes one heap of siblings: first of each two, then of all. */
+static struct redlock_lock *rl_heap_meld_siblings(struct redlock_lock *lock)
+{
+    struct redlock_lock *pairs = NULL, *heap = NULL, *other, *next;
+
+    for (; lock != NULL; lock = next) {
+        other = lock->priv.heap.next;
+        next = other != NULL ? other->priv.heap.next : NULL;
+        lock = rl_heap_meld(lock, other);
+        lock->priv.heap.next = pairs;
+        pairs = lock;
+    }
+    for (; pairs != NULL; pairs = next) {
+        next = pairs->priv.heap.next;
+        heap = rl_heap_meld(heap, pairs);
+    }
+    if (heap != NULL)
+        heap->priv.heap.next = heap->priv.heap.prev = NULL;
+    return heap;
+}
+
+static void rl_heap_remove(struct redlock_client *c, struct redlock_lock *lock)
+{
+    struct redlock_lock *next = lock->priv.heap.next, *prev = lock->priv.heap.prev;
+    struct redlock_lock *children = rl_heap_meld_siblings(lock->priv.heap.child);
+
+    if (lock == c->priv.first_due) {
+        c->priv.first_due = children;
+    } else if (prev != NULL) {
+        *(prev->priv.heap.child == lock ? &prev->priv.heap.child : &prev->priv.heap.next) = next;
+        if (next != NULL)
+            next->priv.heap.prev = prev;
+        c->priv.first_due = rl_heap_meld(c->priv.first_due, children);
+    }
+    memset(&lock->priv.heap, 0, sizeof lock->priv.heap);
+}
+
+REDLOCK_PRIVATE void rl_lock_set_due(struct redlock_client *c, struct redlock_lock *lock,
+                                     uint64_t due_us)
+{
+    rl_heap_remove(c, lock);
+    lock->priv.due_us = due_us;
+    if (due_us != REDLOCK_NEVER)
+        c->priv.first_due = rl_heap_meld(c->priv.first_due, lock);
+}
+
+REDLOCK_PRIVATE void rl_lock_move(struct redlock_client *c, struct redlock_lock *lock,
+                                  unsigned where)
+{
+    struct redlock_lock *next = lock->priv.next, *prev = lock->priv.prev;
+    struct redlock_list *list;
+
+    if (lock->priv.list != RL_NOWHERE) {
+        list = rl_list(c, lock->priv.list);
+        *(prev != NULL ? &prev->priv.next : &list->first) = next;
+        *(next != NULL ? &next->priv.prev : &list->last) = prev;
+    }
+    rl_heap_remove(c, lock);
+    lock->priv.list = (uint8_t)where;
+    if (where == RL_NOWHERE)
+        return;
+    list = rl_list(c, where);
+    lock->priv.next = NULL;
+    lock->priv.prev = list->last;
+    *(list->last != NULL ? &list->last->priv.next : &list->first) = lock;
+    list->last = lock;
+    if (where == RL_LINE || where == RL_WAIT || where == RL_WAIT_HELD)
+        rl_lock_set_due(c, lock, lock->priv.due_us);
+}
+
+REDLOCK_PRIVATE void rl_lock_schedule(struct redlock_client *c, struct redlock_lock *lock)
+{
+    if (lock->priv.list != RL_DONE && lock->priv.list != RL_TURN)
+        rl_lock_move(c, lock, RL_TURN);
+}
+
+REDLOCK_PRIVATE void rl_lock_park(struct redlock_client *c, struct redlock_lock *lock)
+{
+    unsigned where = RL_NOWHERE;
+
+    if (rl_is_held(lock) && (lock->status == REDLOCK_PENDING || lock->priv.unsent != 0))
+        where = RL_WAIT_HELD;
+    else if (lock->status == REDLOCK_PENDING)
+        where = RL_WAIT;
+    if (where != RL_NOWHERE)
+        rl_set(&c->priv.wanted, lock->priv.unsent);
+    rl_lock_move(c, lock, where);
+}
+
+/* ---- A turn ---------------------------------------------------------------------------------- */
 
 /* Steps a lock that stands in TURN. If its state has not changed, the lock waits. Otherwise it
    stays first in TURN, and is stepped again. */
@@ -1589,7 +1302,7 @@ static void rl_turn(struct redlock_client *c, struct redlock_lock *lock)
 
     rl_step(c, lock);
     if (lock->priv.state == state && lock->priv.list == RL_TURN)
-        rl_park(c, lock);
+        rl_lock_park(c, lock);
 }
 
 /* Whether the first lock in line has left the line. Those behind it wait for it. */
@@ -1611,7 +1324,7 @@ REDLOCK_PRIVATE void rl_wake_due(struct redlock_client *c)
         if (lock->priv.list == RL_LINE)
             rl_step(c, lock);
         else
-            rl_move(c, lock, RL_TURN);
+            rl_lock_move(c, lock, RL_TURN);
 }
 
 /* Does all that can be done now. Operations in progress, releases among them, come before new

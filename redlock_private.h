@@ -26,9 +26,10 @@ struct redlock_node_private {
 
     /* When the connection is made again. R5 */
     uint8_t reconnect; /* 1: at once, if it is only lost, as servers close idle connections */
-    uint8_t spared;    /* 1: a handshake set `reconnect`, and no lock has had a reply since then */
-    uint8_t denied;    /* 1: the last error was a denial. A retry alone will not fix it */
-    uint8_t failures;  /* pauses in a row, 255 at most; a reply to a lock ends the row */
+    uint8_t
+        retried_at_once; /* 1: a handshake set `reconnect`, and no lock has had a reply since then */
+    uint8_t denied;      /* 1: the last error was a denial. A retry alone will not fix it */
+    uint8_t failures;    /* pauses in a row, 255 at most; a reply to a lock ends the row */
     uint64_t reconnect_us; /* a moment: from then on it may be connected, if it is DOWN or IDLE */
     /* A moment, the latest of these: its state changed, a reply came, the first request was queued.
        A connection or a reply that is due is due since then. */
@@ -46,10 +47,10 @@ struct redlock_node_private {
     uint32_t age_s;      /* how long that process has run */
     uint64_t votes_us;   /* a moment: from then on it votes. R14 */
     /* Requests: commands whose replies are due. */
-    uint8_t first;   /* the oldest in `requests`, a ring */
-    uint8_t count;   /* how many are in use */
-    uint8_t sought;  /* where the next search begins, counted from the oldest */
-    uint16_t cursor; /* in the client's send buffer: what is before it was sent to this node */
+    uint8_t first;       /* the oldest in `requests`, a ring */
+    uint8_t count;       /* how many are in use */
+    uint8_t search_from; /* where the next search begins, counted from the oldest */
+    uint16_t cursor;     /* in the client's send buffer: what is before it was sent to this node */
 
     /* The round trip. R15 */
     uint8_t replied; /* 1: a reply has come since the last tick */
@@ -130,9 +131,9 @@ struct redlock_lock_private {
         uint32_t lease_ms;    /* how long its lease lasts from that look on */
         uint32_t answer_ms;   /* how long its lease lasts once a release has told it to look */
         uint8_t entered;      /* 1: the nodes know the name: the first bytes of the token */
-        uint8_t next;         /* enum rl_fair_next: what follows in this pause */
+        uint8_t moment;       /* enum rl_fair_next: what follows in this pause */
         redlock_mask taken;   /* nodes that say in this look that somebody has the lock */
-        redlock_mask near;    /* nodes that have notified this waiter */
+        redlock_mask told;    /* nodes that have notified this waiter */
         uint8_t hurries;      /* how often it did not wait for its pause, since it saw a holder */
         uint8_t place[REDLOCK_NODES_MAX]; /* on each node, from 1; 200: or behind; 0: not known */
     } fair;
@@ -171,11 +172,11 @@ struct redlock_client_private {
     uint8_t invalid;       /* enum rl_argument: which argument was invalid */
     uint32_t process;      /* which process called redlock_init */
 
-    redlock_mask all;    /* all nodes */
-    redlock_mask in[5];  /* the nodes in each state: enum redlock_node_state */
-    redlock_mask broke;  /* nodes whose connection broke, before the locks have noted it */
-    redlock_mask full;   /* nodes that had no free request, until one is answered */
-    redlock_mask wanted; /* nodes that some lock must still be sent to: they are connected */
+    redlock_mask all;         /* all nodes */
+    redlock_mask in[5];       /* the nodes in each state: enum redlock_node_state */
+    redlock_mask lost_untold; /* nodes whose connection broke, before the locks have noted it */
+    redlock_mask full;        /* nodes that had no free request, until one is answered */
+    redlock_mask wanted;      /* nodes that some lock must still be sent to: they are connected */
     struct redlock_list list[5];    /* enum rl_list */
     struct redlock_lock *first_due; /* of those that wait for their time */
     uint8_t waiting;                /* 1: some lock may wait for a notification. R7 */

@@ -35,7 +35,7 @@ R2|redlock.c|s/\? 0 : c->priv.rest_us;/? 0 : node->priv.changed_us + 100 * RL_MS
 R2|node.c|s/CONNECTING && !rl_is_failing\(node\)/CONNECTING/|the connect of a node that failed before does not prolong it
 R2|node.c|s/!quorum \|\| \(state/(state/|the wait for the rest begins when a quorum is ready
 R16|redlock.c|s/rl_set\(&lock->members, lock->granted\); \/\* they count if/; \/* they count if/|a node that granted is a member without a reply to the second round
-R15|redlock.c|s/rl_await_votes\(c, lock, RL_AGREEING\)/rl_enter(lock, RL_AGREEING, lock->priv.due_us)/|each round to agree on a token has its own time
+R15|redlock.c|s/rl_await_votes\(c, lock, RL_AGREEING\)/rl_lock_enter(lock, RL_AGREEING, lock->priv.due_us)/|each round to agree on a token has its own time
 R16|redlock.c|s/lock->priv.state == RL_ASKING \|\| lock->priv.state == RL_AGREEING \|\|/lock->priv.state == RL_ASKING ||/|an agreement counts only while its connection lasts
 R6|redlock.c|s/unnamed =\s+lock->priv.attempt.asked & ~\(unsigned\)lock->granted/unnamed = lock->refused/|a node that has not replied yet may name the holder
 R6|redlock.c|s/RL_MS_US \+ rl_pause_us\(c, lock\);/rl_pause_us(c, lock);/|an attempt that waits for no reply is not repeated at once
@@ -45,9 +45,9 @@ R11|redlock.c|s/(outcome != REDLOCK_LOST) && outcome != REDLOCK_CANCELLED\)/$1)/
 R4|redlock.c|s/if \(!cancelled && !rl_past\(c, lock->priv.due_us\)\)/if (!rl_past(c, lock->priv.due_us))/|a cancel ends the pause before a retry
 R11|redlock.c|s/lock->priv.unanswered \| lock->priv.attempt.postponed\) != 0/lock->priv.unanswered) != 0/|a release that waits repeats what temporary errors refused
 R11|redlock.c|s/if \(rl_past\(c, lock->priv.due_us\)\) (\{\s+rl_set\(&lock->priv.unsent, lock->priv.attempt.postponed)/$1/|not all the time
-R11|redlock.c|s/(due_us = rl_patient_until\(c, lock\);\s+)rl_not_after\(&lock->priv.due_us, lock->priv.until_us\);/$1;/|it ends when the wait is over
+R11|redlock.c|s/(due_us = rl_release_until\(c, lock\);\s+)rl_not_after\(&lock->priv.due_us, lock->priv.until_us\);/$1;/|it ends when the wait is over
 R11|redlock.c|s/(lock->priv.outcome == REDLOCK_UNCONFIRMED) && lock->priv.op.waits/$1/|without a wait no node is late
-R11|redlock.c|s/if \(lock->priv.outcome != REDLOCK_CANCELLED\)(\s+lock->priv.outcome = \(int8_t\)rl_released)/$1/|a cancelled release ends
+R11|redlock.c|s/if \(lock->priv.outcome != REDLOCK_CANCELLED\)(\s+lock->priv.outcome = \(int8_t\)rl_release_outcome)/$1/|a cancelled release ends
 R4|redlock.c|s/owed->unanswered = unanswered;/;/|no release is repeated while its reply is due
 R4|redlock.c|s/reply->vote == RL_YES \|\| reply->vote == RL_NO \|\| reply/reply->vote == RL_YES || reply/|a release that found no key is not repeated
 R8|redlock.c|s/reply->vote == RL_YES &&(\s+\(lock->priv.state == RL_AGREEING)/reply->vote <= RL_NO \&\&$1/|a late refusal makes no member
@@ -56,9 +56,9 @@ R8|redlock.c|s/if \(mute \|\| rl_is_held\(lock\)\)/if (mute || lock->priv.state 
 R2|redlock.c|s/lock->priv.list != RL_DONE && lock->priv.list != RL_TURN/lock->priv.list != RL_TURN/|a late reply does not take a lock from those that are complete
 R4|redlock.c|s/rl_connect\(c, nodes, 0\);/;/|a node is connected for a release that it is owed
 R15|redlock.c|s/if \(lock->priv.state != RL_ROLLING_BACK\) \/\* the caller/if (1) \/* the caller/|nodes that failed stay so in the rollback
-R15|redlock.c|s/rl_fail_late\(c, lock, late\);/;/|votes that are late have failed
-R11|client.c|s/rl_detach\(client, lock\);\s+lock->priv.attempt.asked = 0;/rl_detach(client, lock);/|an abandoned lock is not released
-R10|redlock.c|s/(rl_move\(c, lock, RL_NOWHERE\);\s+)rl_be_idle\(lock\);/$1lock->valid_until_us = 0;/|an abandoned lock is not extended
+R15|redlock.c|s/rl_time_out\(c, lock, late\);/;/|votes that are late have failed
+R11|client.c|s/rl_lock_detach\(client, lock\);\s+lock->priv.attempt.asked = 0;/rl_lock_detach(client, lock);/|an abandoned lock is not released
+R10|redlock.c|s/(rl_lock_move\(c, lock, RL_NOWHERE\);\s+)rl_be_idle\(lock\);/$1lock->valid_until_us = 0;/|an abandoned lock is not extended
 R4|client.c|s/ \|\| lock->status != REDLOCK_PENDING\)/)/|a cancel of what is not in progress has no effect
 R11|client.c|s/ \|\| lock->status == REDLOCK_PENDING\)/)/|nothing that is in progress is abandoned
 R8b|node.c|s/if \(node->priv.last_run == 0\)/if (0)/|a first run_id proves nothing
@@ -74,7 +74,7 @@ R4|redlock.c|s/lock->priv.unsent = lock->priv.attempt.asked;/lock->priv.unsent =
 R4|redlock.c|s/(rl_roll_back\(c, lock, REDLOCK_LOST\));/$1, lock->priv.unsent = 0;/g|a lost lock is released on the nodes that still have it
 R4|redlock.c|s/lock->priv.unsent = lock->priv.attempt.asked;/lock->priv.unsent = 0;/|the rollback
 R4|redlock.c|s/rl_send\(c, lock, lock->priv.unsent & [^,]*,\s+RL_DELETE, RL_NOBODY\)/0/|a release that waits while the buffer is full
-R4|redlock.c|s/rl_roll_back\(c, lock, REDLOCK_CANCELLED\);/rl_finish(c, lock, REDLOCK_CANCELLED);/|the rollback of a cancelled attempt
+R4|redlock.c|s/rl_roll_back\(c, lock, REDLOCK_CANCELLED\);/rl_lock_finish(c, lock, REDLOCK_CANCELLED);/|the rollback of a cancelled attempt
 R4|node.c|s/do \{\s+nodes &= rl_up\(c\);/nodes &= rl_up(c); do {/|nothing is queued on a connection that broke
 R4|redlock.c|s/lock->priv.attempt.postponed \| unanswered/unanswered/|a temporary error is no answer to a release
 R4|redlock.c|s/else if \(rl_is\(reply->command, RL_RELEASES\)\)/else if (state != RL_ROLLING_BACK \&\& rl_is(reply->command, RL_RELEASES))/|nor is a late one
@@ -83,7 +83,7 @@ R4|redlock.c|s/lock->priv.attempt.postponed \| unanswered/lock->priv.attempt.pos
 R4|node.c|s/\} else if \(node->priv.part < main\) \{/$& reply->owner = request->owner;/|the last reply of a pair is the answer
 R4|redlock.c|s/rl_past\(c, owed->until_us\)/0/|releases are owed until the key has expired
 R4|redlock.c|s/ \|\| lock->token_is_label\)/)/|no release is repeated if the token is the caller's
-R5|node.c|s/node->priv.replied \|\| \(c->priv.broke & node->priv.bit\)/node->priv.replied/|a broken connection does not stall, too
+R5|node.c|s/node->priv.replied \|\| \(c->priv.lost_untold & node->priv.bit\)/node->priv.replied/|a broken connection does not stall, too
 R5|redlock.c|s/\(state == RL_ASKING && rl_is_failing\(node\)\)/0/|a node that failed before counts as failed
 R5|node.c|s/node->priv.denied && (!quorum)/$1/|only nodes that deny the client are tried again soon
 R5|redlock.c|s/rl_is_quorum\(c, ready \| untried\)/0/|untried nodes are tried before a call fails
@@ -92,9 +92,9 @@ R5|node.c|s/if \(node->priv.part > rl_main_part\(command\)\)(\s+reply->owner)/if
 R5|node.c|s/if \(reply->vote == RL_NONSENSE\)(\s+rl_node_broke)/if (event == RESP_BAD)$1/|nonsense disconnects
 R5|node.c|s/late && rl_past\(c, rl_node_stall_us\(c, node\)\)/0/|the stall
 R5|client.c|s/redlock_handle_events\(c, i, REDLOCK_READABLE \| REDLOCK_WRITABLE\);/;/|replies that arrived while the program did not call the library are not late
-R5|node.c|s/if \(!rl_is_failing\(node\) && !node->priv.spared\) \{/if (1) {/|a server that only completes the handshake gets one immediate reconnect, not more
+R5|node.c|s/if \(!rl_is_failing\(node\) && !node->priv.retried_at_once\) \{/if (1) {/|a server that only completes the handshake gets one immediate reconnect, not more
 R5|node.c|s/if \(!rl_past\(c, due_us\)\)\s+return;/;/|the pause before a reconnect
-R5|client.c|s/rl_forget\(client, lock\);\n    rl_detach/rl_detach/|the struct of an abandoned lock is not written to
+R5|client.c|s/rl_forget\(client, lock\);\n    rl_lock_detach/rl_lock_detach/|the struct of an abandoned lock is not written to
 R5|redlock.c|s/rl_forget\(c, lock\);(\s+lock->priv.unsent = )/$1/|the struct of a released lock is not written to
 R5|redlock.c|s/if \(rl_wants_holder\(lock\)\) (\/\* nodes that have)/if (0) $1/|the struct of a lock whose PTTL is unanswered is not written to
 R6|redlock.c|s/return !rl_is_quorum\(c, voters & \(lock->granted \| open\)\)/return 0/|an attempt ends when a quorum is out of reach
@@ -114,7 +114,7 @@ R6|redlock.c|s/ &&\s+rl_is_quorum\(c, ready & ~\(unsigned\)c->priv.full\)\);/);/
 R6|redlock.c|s/if \(!rl_past\(c, c->priv.line_us\)\)/if (1)/|the time in the line of waiting locks counts towards wait_ms
 R6|redlock.c|s/lock->priv.until_us > lock->priv.due_us \?/1 ?/|the time in which a new client connects does not count towards wait_ms
 R7|redlock.c|s/if \(lock->priv.op.notified\)/if (0)/|a notification is not lost when the waiter is cancelled
-R4|redlock.c|s/nodes \|= rl_first_bit\(queued\);/;/|a release waits behind a handshake
+R4|redlock.c|s/nodes \|= rl_lowest\(queued\);/;/|a release waits behind a handshake
 R4|redlock.c|s/rl_redirect\(c, owed, owed->unanswered, NULL,\s+RL_NOBODY\);//|a release that gives up its place waits for no reply
 R7|redlock.c|s/if \(!REDLOCK_NOTIFICATION \|\| !rl_may_be_free\(c, lock\)\)\s+return;/return;/|notification
 R7|redlock.c|s/rl_notifies\(node\)/0/|a refused attempt asks for notification
@@ -124,10 +124,10 @@ R7|redlock.c|s/(rl_is_quorum\(c, lock->priv.attempt.free\)) && rl_others_had_it\
 R15|client.c|s/rl_read_clock\(c, served_us\);/c->priv.now_us = rl_now(c);/|a reply that came between two calls says nothing of the round trip
 R15|client.c|s/rl_set_timeout\(c, node, twice_us/if (0) $&/|a node that has not replied in time gets twice the time
 R15|node.c|s/rl_set_timeout\(c, node, node->rtt_us \+ margin_us\);/;/|the time for a reply follows the round trip
-R7|redlock.c|s/\(uint64_t\)rl_quick_us\(c, 0\)/(uint64_t)rl_decision_us(c)/|a notified waiter tries at a random moment
+R7|redlock.c|s/\(uint64_t\)rl_quick_us\(c, 0\)/(uint64_t)rl_quorum_rtt_us(c)/|a notified waiter tries at a random moment
 R7|redlock.c|s/rl_random_below\(c, 3\) > 0 \? lock->priv.op.spurious : 0U/0/|a waiter that was notified in vain stands back
 R7|redlock.c|s/if \(notified != NULL\) \{/if (0) {/|one waiter of several is notified
-R7|redlock.c|s/(if \(rl_release\(c, lock\)\) \{\s+)rl_notify_own\(c, lock\);/$1/|notification of a release by the same client
+R7|redlock.c|s/(if \(rl_release_step\(c, lock\)\) \{\s+)rl_notify_own\(c, lock\);/$1/|notification of a release by the same client
 R7|redlock.c|s/rl_notify_own\(c, lock\);/if (lock->priv.outcome == REDLOCK_OK) $&/|also of one that does not wait for replies
 R7|redlock.c|s/if \(!rl_has_key\(lock, key, key_size, known\)\)/if (0)/|a waiter is notified only for its own key
 R8|redlock.c|s/rl_voters\(lock\)/(c->priv.all \& ~(unsigned)lock->priv.attempt.mute)/g|only confirmed nodes count
@@ -222,7 +222,7 @@ R5|client.c|s/events \|= REDLOCK_WRITABLE;//|any event ends a connect
 R10|redlock.c|s/lock->members = (lock->priv.attempt.missing = lock)/$1/|a lost lock has no members
 R10|redlock.c|s/soon_us = c->priv.now_us \+ RL_MS_US, /soon_us = c->priv.now_us, /|a pause after an extension that failed at once
 R11|redlock.c|s/if \(!rl_is_quorum\(c, lock->members & ~\(unsigned\)lock->refused\)\)/if (0)/|released is distinguished from expired
-R11|redlock.c|s/(lock->priv.attempt.asked & c->priv.all);(\s+rl_enter\(lock, RL_RELEASING)/$1 \& lock->members;$2/|release to all nodes
+R11|redlock.c|s/(lock->priv.attempt.asked & c->priv.all);(\s+rl_lock_enter\(lock, RL_RELEASING)/$1 \& lock->members;$2/|release to all nodes
 R11|node.c|s/return vote == RL_YES \? vote : RL_UNANSWERED;/return vote;/|the script decides, not the native command
 R11|redlock.c|s/case RL_ROLLING_BACK:(?=\s+return rl_releasing)/$& if (node->priv.native_is == RL_KNOWN \&\& rl_extra_keys(lock) == 0) return node->priv.native;/|a rollback is by script
 R11|redlock.c|s/(native_is == RL_KNOWN) && rl_extra_keys\(lock\) == 0/$1/|the native command is only for a lock of one key
@@ -260,7 +260,7 @@ R5|node.c|s/from \+= \(unsigned\)moved;/from = to;/|bytes that a socket did not 
 R5|node.c|s/if \(nodes & 1\)\s+rl_transmit\(c, node\);/;/|buffered bytes are sent before others are added
 R5|node.c|s/rl_out_sent\(c, bit\);(\s+rl_clear\(&c->priv.full)/$1/|unsent bytes of a broken connection go to no other connection
 R5|node.c|s/if \(rl_jams\(c, node\)\)/if (0)/|a node that keeps the buffer full gets a shorter timeout
-R15|node.c|s/rl_decision_us\(c\) \* 3 \/ 2/0/|that shorter timeout is longer if the round trips of a quorum are long
+R15|node.c|s/rl_quorum_rtt_us\(c\) \* 3 \/ 2/0/|that shorter timeout is longer if the round trips of a quorum are long
 R15|node.c|s/(jammed_us \+ )(rl_jam_us\(c\))/$1(node->rtt_us * 2 > $2 ? node->rtt_us * 2 : $2)/|that shorter timeout does not depend on the node's own round trip
 R5|node.c|s/c->priv.jammed = 1;/;/|a full buffer is noted
 R5|node.c|s/c->priv.out.runs = c->priv.jammed = 0;/c->priv.out.runs = 0;/|a broken connection clears the note of a full buffer
@@ -270,7 +270,7 @@ R4|node.c|s/!rl_is_shared\(request, owner, command\)/1/|rollbacks share their sl
 R5|node.c|s/last->command == command &&//|only equal commands share a slot
 R6|node.c|s/from != NULL(\) \{\s+rl_set\(&c->priv.full)/0$1/|a node without a free slot is noted
 R5|node.c|s/rl_clear\(&c->priv.full, bit\);(\s+memset)/$1/|a broken connection frees the node's slots
-R5|node.c|s/(rl_pop\(node\);)\s+rl_clear\(&c->priv.full, node->priv.bit\);/$1/|a reply frees one of the node's slots
+R5|node.c|s/(rl_request_pop\(node\);)\s+rl_clear\(&c->priv.full, node->priv.bit\);/$1/|a reply frees one of the node's slots
 R5|node.c|s/if \(count == 0\)(\s+node->priv.changed_us)/if (0)$1/|a stall is measured from the first unanswered command
 R8|redlock.c|s/rl_redirect\(c, lock, lock->priv.unanswered & ~behind, lock, role\)/0/|a reply after the decision counts as late
 R16|redlock.c|s/rl_end_round\(c, lock, RL_LATE\);(\s+rl_set\(&lock->members)/rl_forget(c, lock);$1/|a grant after the counters are known counts as late
@@ -303,7 +303,7 @@ R14|redlock.c|s/if \(mute \|\| rl_is_held/if (rl_is_held/|a node that is exclude
 R4|redlock.c|s/if \(REDLOCK_OWED_MAX > 0 && reply->role == RL_OWED\)/if (0)/|the answer to a release that is owed is no vote
 R4|redlock.c|s/rl_redirect\(c, lock, unanswered, owed, RL_OWED\);//|a late reply to a release answers the owed release
 R8b|node.c|s/if \(rl_is\(reply->command, RL_CREATES\)\)(\s+rl_note_abandoned)/if (0)$1/|commands of other locks that a server process may still run
-R15|redlock.c|s/lock->priv.asked_us \+ node->priv.timeout_us/lock->priv.asked_us + rl_patience_us(c)/|a far node has more time than the near ones
+R15|redlock.c|s/lock->priv.asked_us \+ node->priv.timeout_us/lock->priv.asked_us + rl_quorum_timeout_us(c)/|a far node has more time than the near ones
 R9|node.c|s/else if \(command != RL_EXTEND\)/else/|a late reply to an extension says whether the key is there
 R4|client.c|s/rl_catch_up\(client, 0\);(\s+return rl_run_until_done\(client, lock, redlock_release_start)/rl_catch_up(client, RL_FRESH_US);$1/|a release first reads what has come
 R8|client.c|s/rl_catch_up\(client, 0\);(\s+return rl_run_until_done\(client, lock, redlock_extend_start)/rl_catch_up(client, RL_FRESH_US);$1/|an extension first reads what has come
@@ -325,11 +325,11 @@ R2|client.c|s/rl_set\(&c->priv.wanted, lock->priv.unsent\);\n\s+\}/}/|also where
 R5|client.c|s/rl_tell_broken\(c\);(\s+if \(c->priv.wanted)/$1/|a tick tells the locks which connections broke
 R5|client.c|s/rl_due\(client, client->priv.now_us \+ RL_MS_US\);/;/|a hung node is noticed, however many locks are complete meanwhile
 R2|client.c|s/if \(c->priv.wanted != 0\)\s+rl_connect\(c, c->priv.wanted, 0\);//|a node is connected for a held lock
-R13|redlock.c|s/rl_void_votes\(c, node\);/rl_clear(\&c->priv.broke, node->priv.bit);/|votes of a connection that breaks before the decision do not count
+R13|redlock.c|s/rl_void_votes\(c, node\);/rl_clear(\&c->priv.lost_untold, node->priv.bit);/|votes of a connection that breaks before the decision do not count
 R5|redlock.c|s/\} else if \(!\(lock->priv.unsent & bit\)\) \{/} else {/|a lock that waits for a connection notices that it has failed
 R5|node.c|s/changed_us = rl_now\(c\)/changed_us = c->priv.io->now_us(c->priv.io->context)/|a clock that steps back does not end the pause
 R13|redlock.c|s/rl_clear\(&lock->priv.round.agreed, bit\);/;/|confirmations of the counter on such a connection do not count
-R15|redlock.c|s/if \(rl_past\(c, lock->priv.due_us\)\)(\s+lock->priv.due_us = rl_mark_late)/if (rl_past(c, lock->priv.due_us) \&\& lock->priv.state != RL_EXTENDING)$1/|the bound of an extension
+R15|redlock.c|s/if \(rl_past\(c, lock->priv.due_us\)\)(\s+lock->priv.due_us = rl_time_out_votes)/if (rl_past(c, lock->priv.due_us) \&\& lock->priv.state != RL_EXTENDING)$1/|the bound of an extension
 R19|core.h|s/&& rl_extra_keys\(lock\) == 0 &&/\&\&/|several keys have no queue
 R19|core.h|s/c->priv.settings.fair && //|only with the setting
 R19|fair.c|s/nodes >= c->priv.quorum && /nodes > 0 \&\& /|the place is that of a quorum
@@ -338,10 +338,10 @@ R19|fair.c|s/if \(rl_notifies\(rl_first_node\(c, left\)\)\)/if (0)/|waiters look
 R19|fair.c|s/lock->priv.fair.entered = 1;/;/|the nodes know the name of a waiter
 R19|redlock.c|s/lock->priv.fair.entered \? RL_NAME : 0/0/|the name stays in all attempts
 R19|redlock.c|s/lock->token \+ kept, sizeof lock->token - kept/lock->token, lock->priv.fair.entered ? 0 : sizeof lock->token/|each attempt has a new token behind the name
-R19|fair.c|s/rl_drop_replies\(c, lock\);\n    rl_rest/rl_rest/|a node owes the reply to one look only
-R19|fair.c|s/rl_drop_replies\(c, lock\);\n    lock->priv.fair.next = RL_FAIR_NEW/lock->priv.fair.next = RL_FAIR_NEW/|the reply to a look is not waited for when the pause is over
+R19|fair.c|s/rl_drop_replies\(c, lock\);\n    rl_fair_pause/rl_fair_pause/|a node owes the reply to one look only
+R19|fair.c|s/rl_drop_replies\(c, lock\);\n    lock->priv.fair.moment = RL_FAIR_NEW/lock->priv.fair.moment = RL_FAIR_NEW/|the reply to a look is not waited for when the pause is over
 R19|redlock.c|s/if \(REDLOCK_FAIR\)\s+rl_fair_end_pause\(c, lock\);//|a pause that ends is a new one afterwards
-R19|fair.c|s/rl_clear\(&lock->priv.fair.near, node->priv.bit\);/;/|a look does not notify its own waiter
+R19|fair.c|s/rl_clear\(&lock->priv.fair.told, node->priv.bit\);/;/|a look does not notify its own waiter
 R19|fair.c|s/place = -1 - place;/place = 0;/|a free lock may have waiters in front
 R19|fair.c|s/rl_set\(&lock->priv.attempt.free, node->priv.bit\);/;/|a look finds that the lock is free
 R19|fair.c|s/if \(place < RL_UNKNOWN_PLACE\)/if (1)/|a node that keeps no queue tells no place
@@ -355,9 +355,9 @@ R19|fair.c|s/c->priv.held_us != 0 && //|and so does one that has not held a lock
 R19|fair.c|s/ &&\s+c->priv.now_us - lock->priv.fair.began_us < rl_lease_ms\(c\) \* RL_MS_US//|short holds do not keep a waiter outside for ever
 R19|fair.c|s/rl_round_trips_us\(c, 6\)/0/|a waiter that is told to look has time for it
 R19|fair.c|s/return ms < RL_LEASE_MS \?[^;]*;/return (uint32_t)ms;/|but not for ever
-R19|fair.c|s/rl_set\(&lock->priv.fair.near, nodes\);/;/|a waiter is notified when it comes near
-R19|fair.c|s/told = rl_is_quorum\(c, lock->priv.fair.near\)/told = lock->priv.fair.near != 0/|by a quorum
-R19|fair.c|s/looks = lock->priv.fair.next == RL_FAIR_LOOKS && told;//|also while it looks
+R19|fair.c|s/rl_set\(&lock->priv.fair.told, nodes\);/;/|a waiter is notified when it comes near
+R19|fair.c|s/told = rl_is_quorum\(c, lock->priv.fair.told\)/told = lock->priv.fair.told != 0/|by a quorum
+R19|fair.c|s/looks = lock->priv.fair.moment == RL_FAIR_LOOKS && told;//|also while it looks
 R19|fair.c|s/lock->priv.fair.hurries >= RL_HURRIES_MAX/0/|a waiter that sees no holder looks at once a few times only
 R19|fair.c|s/lock->priv.fair.hurries = 0;/;/|it does so again when it has seen one
 R19|redlock.c|s/if \(REDLOCK_FAIR\)\s+rl_fair_finished\(c, lock, status\);//|a waiter whose wait is over or cancelled takes itself out of the queue
@@ -365,12 +365,12 @@ R19|fair.c|s/ && status != REDLOCK_OK &&/ \&\& 1 \&\&/|one that has the lock doe
 R19|fair.c|s/if \(lock->operation == REDLOCK_OP_RELEASE && !lock->priv.op.waits\)/if (0)/|a client that has not waited for its release lets others go first
 R19|client.c|s/if \(REDLOCK_FAIR && lock->status == REDLOCK_PENDING\)/if (0)/|a waiter that is released takes itself out of the queue
 R19|client.c|s/client->priv.now_us = rl_now\(client\); \/\* the reply/\/* the reply/|and the nodes have time to reply
-R19|fair.c|s/\} else if \(rl_place\(c, lock\) <= RL_NEAR \|\| lock->priv.fair.next == RL_FAIR_ASKS\) \{/} else if (1) {/|a waiter far behind ignores a release
-R19|fair.c|s/if \(nodes != c->priv.all \|\| rl_own_waiters_before\(c, lock\) >= RL_NEAR\)/if (1)/|the first waiters of the client that released the lock look
-R19|fair.c|s/rl_own_waiters_before\(c, lock\) >= RL_NEAR/rl_own_waiters_before(c, lock) > 99/|its others do not
-R19|fair.c|s/if \(place > RL_NEAR\) \{\s+rl_rest\(c, lock\);\s+\} else //|one that saw a free lock does not ask when somebody has taken it
-R19|fair.c|s/if \(place == 1 && lock->priv.fair.next == RL_FAIR_LOOKS\) \{/if (0) {/|the first waiter asks at once
-R19|fair.c|s/if \(place == 1 && lock->priv.fair.next == RL_FAIR_LOOKS\) \{/if (lock->priv.fair.next == RL_FAIR_LOOKS) {/|the second does not
+R19|fair.c|s/\} else if \(rl_place\(c, lock\) <= RL_TELL_MAX \|\| lock->priv.fair.moment == RL_FAIR_ASKS\) \{/} else if (1) {/|a waiter far behind ignores a release
+R19|fair.c|s/if \(nodes != c->priv.all \|\| rl_own_waiters_before\(c, lock\) >= RL_TELL_MAX\)/if (1)/|the first waiters of the client that released the lock look
+R19|fair.c|s/rl_own_waiters_before\(c, lock\) >= RL_TELL_MAX/rl_own_waiters_before(c, lock) > 99/|its others do not
+R19|fair.c|s/if \(place > RL_TELL_MAX\) \{\s+rl_fair_pause\(c, lock\);\s+\} else //|one that saw a free lock does not ask when somebody has taken it
+R19|fair.c|s/if \(place == 1 && lock->priv.fair.moment == RL_FAIR_LOOKS\) \{/if (0) {/|the first waiter asks at once
+R19|fair.c|s/if \(place == 1 && lock->priv.fair.moment == RL_FAIR_LOOKS\) \{/if (lock->priv.fair.moment == RL_FAIR_LOOKS) {/|the second does not
 R19|fair.c|s/c->priv.now_us \+ rl_round_trips_us\(c, 1\)\);/c->priv.now_us);/|the second looks when the first may have the lock
 R19|fair.c|s/in_us = rl_round_trips_us\(c, place - 1\) \+/in_us =/|each waits for those in front of it
 R19|fair.c|s/rl_is_quorum\(c, lock->priv.fair.taken\)/0/|a waiter that is not the next one rests
@@ -389,7 +389,7 @@ QR5|node.c|s/if \(--node->priv.requests\[node->priv.first\].repeats > 0\)\n\s+re
 QR5|node.c|s/if \(\+\+node->priv.first == REDLOCK_PIPELINE_MAX\)\n\s+node->priv.first = 0;/++node->priv.first;/|the ring of slots wraps around
 QR5|node.c|s/at < REDLOCK_PIPELINE_MAX \? at : at - REDLOCK_PIPELINE_MAX/at % (REDLOCK_PIPELINE_MAX - 1)/|the ring uses all of its slots
 QR5|node.c|s/ && \(role == RL_NOBODY \|\| request->role < RL_LATE\)//|only votes are redirected to another requester
-QR5|node.c|s/if \(node->priv.sought >= node->priv.count\)\s+node->priv.sought = 0;//|a search begins again with the oldest request
+QR5|node.c|s/if \(node->priv.search_from >= node->priv.count\)\s+node->priv.search_from = 0;//|a search begins again with the oldest request
 QR4|node.c|s/if \(REDLOCK_OWED_MAX > 0 && request->role == RL_OWED\)\s+request->owner = NULL;//|a repeated release waits for its own reply only
 QR5|node.c|s/request->role = \(uint8_t\)role;//|a redirected reply gets the new role
 QR2|node.c|s/if \(next->nodes & bit\)/if (next->end > from)/|a node is not sent bytes for other nodes

@@ -50,7 +50,7 @@ static void any_node(void)
     client.priv.full = any_nodes();
     client.priv.abandoned = any_nodes();
     client.priv.unidentified = any_nodes();
-    client.priv.broke = any_nodes();
+    client.priv.lost_untold = any_nodes();
     client.priv.jammed = (uint8_t)any_of(0, 1);
     client.priv.jammed_us = any_time();
     node.priv.failures = (uint8_t)any_of(0, UINT8_MAX);
@@ -167,13 +167,13 @@ void rl_not_after(uint64_t *moment_us, uint64_t most_us)
     *moment_us = any_time();
 }
 
-uint32_t rl_decision_us(const struct redlock_client *c)
+uint32_t rl_quorum_rtt_us(const struct redlock_client *c)
 {
     (void)c;
     return any_of(0, UINT32_MAX);
 }
 
-uint32_t rl_patience_us(const struct redlock_client *c)
+uint32_t rl_quorum_timeout_us(const struct redlock_client *c)
 {
     (void)c;
     return any_of(0, UINT32_MAX);
@@ -262,9 +262,9 @@ static void any_lock(unsigned state, unsigned list)
     lock.priv.op.renewals = (uint16_t)any_of(0, UINT16_MAX);
     lock.priv.op.waits = (uint8_t)any_of(0, 1);
     lock.priv.fair.entered = (uint8_t)any_of(0, 1);
-    lock.priv.fair.next = (uint8_t)any_of(RL_FAIR_NEW, RL_FAIR_ASKS);
+    lock.priv.fair.moment = (uint8_t)any_of(RL_FAIR_NEW, RL_FAIR_ASKS);
     lock.priv.fair.taken = any_nodes();
-    lock.priv.fair.near = any_nodes();
+    lock.priv.fair.told = any_nodes();
     lock.priv.fair.hurries = (uint8_t)any_of(0, UINT8_MAX);
     lock.priv.fair.place[0] = (uint8_t)any_of(0, RL_FAR);
     lock.priv.fair.began_us = any_time();
@@ -315,8 +315,8 @@ static void check_lock(void)
     //@ check status: -15 <= lock.status <= 1;
     //@ check quick: lock.priv.op.quick <= RL_QUICK_MAX;
     //@ check vain: lock.priv.op.spurious <= RL_SPURIOUS_MAX;
-    //@ check fair: lock.priv.fair.next <= RL_FAIR_ASKS && lock.priv.fair.place[0] <= RL_FAR;
-    //@ check looks: lock.priv.fair.taken <= 1 && lock.priv.fair.near <= 1;
+    //@ check fair: lock.priv.fair.moment <= RL_FAIR_ASKS && lock.priv.fair.place[0] <= RL_FAR;
+    //@ check looks: lock.priv.fair.taken <= 1 && lock.priv.fair.told <= 1;
     //@ check todo: lock.priv.unsent <= 1 && lock.priv.unanswered <= 1;
     //@ check attempt: lock.priv.attempt.asked <= 1 && lock.priv.attempt.missing <= 1 && lock.priv.attempt.postponed <= 1;
     //@ check guards: lock.priv.attempt.suspect <= 1 && lock.priv.attempt.mute <= 1 && lock.priv.attempt.free <= 1;
@@ -324,7 +324,7 @@ static void check_lock(void)
     //@ check votes: lock.granted <= 1 && lock.refused <= 1 && lock.failed <= 1 && lock.members <= 1;
     //@ check owed: client.priv.owed[0].unsent <= 1 && client.priv.owed[0].unanswered <= 1;
     //@ check last_owed: client.priv.owed[REDLOCK_OWED_MAX - 1].unsent <= 1 && client.priv.owed[REDLOCK_OWED_MAX - 1].unanswered <= 1;
-    //@ check client: client.priv.wanted <= 1 && client.priv.broke <= 1;
+    //@ check client: client.priv.wanted <= 1 && client.priv.lost_untold <= 1;
 }
 
 #ifdef STEP

@@ -7,7 +7,7 @@
 #   decoder    from every valid state of a reader, over any bytes, cut anywhere; with the default, small and large limits
 #   writer     one put of each kind, from every valid state of a writer of 16 and of 32 bytes; texts of up to 16 bytes more
 #   addresses  each function of extra/url.c, over any text of up to 24 bytes (url_rest: 12; redlock_url_next: lists of up to 16)
-#   requests   rl_push, rl_pop, rl_redirect, rl_first_node from every valid ring of 2, 8 and 255 requests
+#   requests   rl_request_push, rl_request_pop, rl_redirect, rl_first_node from every valid ring of 2, 8 and 255 requests
 #   sending    rl_out_add and rl_transmit from every valid state of a send buffer of up to 4 bytes in up to 4 runs, for 2 nodes
 #   engine     rl_turn and rl_replied from every state of one lock and one node
 # docs/testing.md says which functions are left out.
@@ -153,8 +153,8 @@ first_node() { source=node.c defines='' flags='' && requests "$@"; }
 for size in 2 8 255; do
     limits="-DREDLOCK_PIPELINE_MAX=$size -DEXACT" step=1
     [ $size -ne 255 ] || limits='-DREDLOCK_PIPELINE_MAX=255 -DREDLOCK_NODES_MAX=2' step=85
-    check "requests: rl_push into a ring of $size" push no_alarm
-    check 'requests: rl_pop' pop no_alarm
+    check "requests: rl_request_push into a ring of $size" push no_alarm
+    check 'requests: rl_request_pop' pop no_alarm
     check 'requests: rl_redirect' redirect no_alarm
 done
 limits=-DREDLOCK_NODES_MAX=16
@@ -164,7 +164,7 @@ check 'mutant: a slot too many' push alarm 's/>= REDLOCK_PIPELINE_MAX)/> REDLOCK
 check 'mutant: a request for nothing' push alarm 's/last->repeats < UINT16_MAX/last->repeats <= UINT16_MAX/'
 check 'mutant: the ring has no end' pop alarm 's/++node->priv.first == REDLOCK_PIPELINE_MAX/++node->priv.first > REDLOCK_PIPELINE_MAX/'
 check 'mutant: a request behind the ring' pop alarm 's/at < REDLOCK_PIPELINE_MAX ? at/at <= REDLOCK_PIPELINE_MAX ? at/'
-check 'mutant: a request more than there is' redirect alarm 's/node->priv.sought >= node->priv.count/node->priv.sought > node->priv.count + 40U/'
+check 'mutant: a request more than there is' redirect alarm 's/node->priv.search_from >= node->priv.count/node->priv.search_from > node->priv.count + 40U/'
 check 'mutant: nodes that the client does not have' redirect alarm 's/nodes &= c->priv.all;/;/'
 limits=-DREDLOCK_NODES_MAX=3
 check 'mutant: the node before' first_node alarm 's/for (; !(nodes & 1); nodes >>= 1)/for (; !(nodes \& 2); nodes >>= 1)/'

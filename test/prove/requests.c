@@ -1,6 +1,6 @@
 /* requests.c - the ring of requests of a node. One call from every valid state, to a valid state:
 
-   PUSH: rl_push; on a full ring with each PUSHth command. POP: rl_pop of a ring
+   PUSH: rl_request_push; on a full ring with each PUSHth command. POP: rl_request_pop of a ring
    that is not empty, and rl_request. REDIRECT: rl_redirect on one node, each of them, and on all that the client does not have,
    with each REDIRECTth count up to that of a full ring. else: rl_first_node of any nodes.
 
@@ -40,7 +40,7 @@ static void any_ring(struct redlock_node *node, unsigned first, unsigned first_m
     node->priv.part = (uint8_t)any_of(0, 255);
     node->priv.first = (uint8_t)any_of(first, first_most);
     node->priv.count = (uint8_t)any_of(count, count_most);
-    node->priv.sought = (uint8_t)any_of(0, 255);
+    node->priv.search_from = (uint8_t)any_of(0, 255);
     node->priv.timed = (uint8_t)any_of(0, 255);
     node->priv.sampled = (uint8_t)any_of(0, 1);
     ANY(node->priv.timed_us);
@@ -82,7 +82,7 @@ static void check_exact(void)
 #ifdef PUSH
 static void push(void *owner, unsigned command)
 {
-    rl_push(&client, nodes, owner, command, any_of(0, 4));
+    rl_request_push(&client, nodes, owner, command, any_of(0, 4));
 }
 
 /* A full ring: a command shares the last slot, or is not pushed. */
@@ -129,7 +129,7 @@ int main(void)
 static void pop_exact(unsigned first, unsigned count)
 {
     exact_ring(first, count);
-    rl_pop(nodes);
+    rl_request_pop(nodes);
     check_exact();
 }
 
@@ -141,7 +141,7 @@ int main(void)
     any_ring(nodes, 0, REDLOCK_PIPELINE_MAX - 1, 1, REDLOCK_PIPELINE_MAX);
     request = rl_request(nodes, any_of(0, REDLOCK_PIPELINE_MAX - 1));
     //@ check within: \subset(request, nodes[0].priv.requests + (0 .. REDLOCK_PIPELINE_MAX - 1));
-    rl_pop(nodes);
+    rl_request_pop(nodes);
     check_ring(nodes);
 #ifdef EXACT
     for (first = 0; first < REDLOCK_PIPELINE_MAX; first++)

@@ -93,7 +93,7 @@ static int any_state(unsigned ends, unsigned unsent, unsigned i, unsigned own)
     client.priv.out.runs = (uint16_t)runs;
     client.priv.out.unsent = (redlock_mask)unsent;
     client.priv.jammed = (uint8_t)any_of(0, 1);
-    client.priv.broke = (redlock_mask)any_of(0, (1U << REDLOCK_NODES_MAX) - 1);
+    client.priv.lost_untold = (redlock_mask)any_of(0, (1U << REDLOCK_NODES_MAX) - 1);
     for (j = 0; j < REDLOCK_NODES_MAX; j++) {
         nodes[j].priv.bit = rl_bit(j);
         nodes[j].priv.reconnect = (uint8_t)any_of(0, 1);
@@ -116,7 +116,7 @@ static void check_state(void)
     //@ check fourth: client.priv.out.runs < 4 || client.priv.out_run[3].end > client.priv.out_run[2].end;
     //@ check last: client.priv.out.runs < 1 || client.priv.out_run[client.priv.out.runs - 1].end == client.priv.out.used;
     //@ check unsent: client.priv.out.unsent < (1 << REDLOCK_NODES_MAX);
-    //@ check broke: client.priv.broke < (1 << REDLOCK_NODES_MAX);
+    //@ check broke: client.priv.lost_untold < (1 << REDLOCK_NODES_MAX);
     //@ check one: !(client.priv.out.unsent & 1) || nodes[0].priv.cursor <= client.priv.out.used;
     //@ check two: !(client.priv.out.unsent & 2) || nodes[1].priv.cursor <= client.priv.out.used;
 #if REDLOCK_NODES_MAX == 3

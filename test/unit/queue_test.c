@@ -738,7 +738,7 @@ static void one_run(void)
 
 static int push(struct redlock_node *node, void *owner, unsigned command)
 {
-    return rl_push(&client, node, owner, command, owner != NULL ? RL_VOTER : RL_NOBODY);
+    return rl_request_push(&client, node, owner, command, owner != NULL ? RL_VOTER : RL_NOBODY);
 }
 
 /* A node is reconnected only after the locks have the failures of its last connection. */
@@ -793,13 +793,13 @@ static void ring_limits(void)
     for (i = 0; i < REDLOCK_PIPELINE_MAX - 1; i++) {
         if (rl_request(node, 0)->owner != &locks[i % LOCKS])
             wrong("replies go to the oldest request first");
-        rl_pop(node);
+        rl_request_pop(node);
     }
     is_int(node->priv.count, 1, "the locks have their replies: one slot is in use");
     for (i = 0; i < UINT16_MAX - 1; i++)
-        rl_pop(node);
+        rl_request_pop(node);
     is_int(node->priv.count, 1, "one reply is missing: the slot is in use");
-    rl_pop(node);
+    rl_request_pop(node);
     is_int(node->priv.count, 0, "no reply is missing: no slot is in use");
 }
 
@@ -817,7 +817,7 @@ static void time_of_a_jam(void)
     client.priv.settings.node_timeout_ms = 50;
     for (i = 0; i < client.priv.count; i++)
         nodes[i].rtt_us = 1000;
-    client.priv.broke = 0; /* what that run has left */
+    client.priv.lost_untold = 0; /* what that run has left */
     connect_node(0);
     nodes[0].priv.count = 1;
     nodes[0].priv.changed_us = nodes[0].priv.replied = 0;

@@ -1,0 +1,208 @@
+/* hold.c - how a held lock is kept: what replies tell about its keys, extension, repair of nodes that
+   have lost the key, automatic renewal. Called by redlock.c, which has the states.
+
+   R2 goes on while the lock is held: nodes that were not asked before the decision are asked.
+
+   R8  Only members confirm: nodes that granted the lock while it was valid, or that confirmed an
+       extension that succeeded, in a generation that was known before it began (R9). A failed
+       extension leaves the validity as it was, and none shortens it. So a success proves, without
+       any clock, that nobody else held the lock up to the start of the round; only a grant that came
+       after the decision rests on the validity (R3).
+   R9  Repair by generations. Each command that creates the key writes a number into its value that no
+       other such command of this token to this node has: the last bytes of the token, which an
+       extension replies. A yes is a vote only if it tells the generation that was known before the
+       round began; another one means that the key was gone meanwhile, so the node is no member.
+       Where none is known the key is created again, at once, while the lock is valid.
+   R10 Bounded extension. Auto-extension runs a third of the ttl after the last success, at once if
+       less than two thirds are left, and after a failure again until the validity ends.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "core.h"
+
+#include <string.h>
+
+/* ---- What a reply says about the key --------------------------------------------------------- */
+
+/* The generation in which the lock is acquired: that of its token. R9 */
+REDLOCK_PRIVATE uint32_t rl_token_generation(const struct redlock_lock *lock)
+{
+    return REDLOCK_MINIMAL || lock->token_is_label ? 1
+                                                   : rl_generation(lock->token + RL_TOKEN_OWNER);
+}
+
+/* Whether the key is to be created again on a node: where no generation is known. If the key is
+   there, in our token or another one, the script leaves it as it is. A lock without a quorum of
+   members is lost, and not repaired. A label that is the token has no room for a generation. R9 */
+REDLOCK_PRIVATE int rl_hold_repairs(const struct redlock_client *c, const struct redlock_lock *lock,
+                                    const struct redlock_node *node)
+{
+    return !REDLOCK_MINIMAL && !lock->token_is_label && lock->generation[node->priv.index] == 0 &&
+           rl_is_quorum(c, lock->members) && !rl_past(c, lock->valid_until_us);
+}
+
+/* An extension did not find our key: the node is no member, and the key is created again at once.
+   A repair that found the key of another client is not. R9 */
+static void rl_learn_loss(const struct redlock_client *c, struct redlock_lock *lock,
+                          const struct redlock_node *node, unsigned command)
+{
+    lock->generation[node->priv.index] = 0;
+    rl_clear(&lock->members, node->priv.bit);
+    rl_set(&lock->refused, node->priv.bit); /* this may explain a loss of the lock */
+    if (command == RL_EXTEND && rl_hold_repairs(c, lock, node))
+        rl_set(&lock->priv.unsent, node->priv.bit);
+}
+
+/* The node has our key, in this generation. R8, R9 */
+static void rl_learn_generation(const struct redlock_client *c, struct redlock_lock *lock,
+                                const struct redlock_node *node, struct rl_reply *reply,
+                                uint32_t generation)
+{
+    uint32_t *known = &lock->generation[node->priv.index];
+    unsigned bit = node->priv.bit;
+
+    /* Another generation, or the first one: the key may have been gone until now. */
+    if (*known != generation) {
+        *known = generation;
+        rl_set(&lock->priv.round.fresh, bit);
+        rl_clear(&lock->priv.attempt.proved, bit);
+        if (lock->members & bit)
+            rl_set(&lock->refused, bit);
+        rl_clear(&lock->members, bit);
+    }
+    if (!rl_is(reply->command, RL_EXTENDS))
+        return;
+    /* This round began when the generation was not known: the yes proves nothing of the time
+       before. */
+    if (lock->priv.round.fresh & bit)
+        reply->vote = RL_UNPROVED;
+    /* The key was there from before a round that succeeded until after it. */
+    else if ((lock->priv.attempt.proved & bit) && rl_may_vote(c, node))
+        rl_set(&lock->members, bit);
+}
+
+/* What the reply says about the key on that node. R8, R9 */
+REDLOCK_PRIVATE void rl_hold_learn(const struct redlock_client *c, struct redlock_lock *lock,
+                                   const struct redlock_node *node, struct rl_reply *reply)
+{
+    if (reply->vote == RL_YES && rl_is(reply->command, RL_EXTENDS))
+        rl_learn_generation(c, lock, node, reply, (uint32_t)node->priv.reader.item.integer);
+    else if (reply->vote == RL_YES && rl_is(reply->command, RL_ACQUIRES))
+        rl_learn_generation(c, lock, node, reply, rl_token_generation(lock));
+    else if (reply->vote == RL_NO && rl_is(reply->command, RL_EXTENDS))
+        rl_learn_loss(c, lock, node, reply->command);
+}
+
+/* A grant after the decision: while the lock is valid slower nodes still become members. While a
+   fencing token is agreed on, they are members if the lock is held. A node that was asked after the
+   decision is not: the next extension makes it one. R8 */
+REDLOCK_PRIVATE void rl_hold_count_late_grant(const struct redlock_client *c,
+                                              struct redlock_lock *lock, unsigned bit,
+                                              const struct rl_reply *reply)
+{
+    if (reply->vote == RL_YES && rl_is(reply->command, RL_ACQUIRES) &&
+        reply->round != RL_NO_ROUND &&
+        (lock->priv.state == RL_AGREEING || rl_now(c) < lock->valid_until_us))
+        rl_set(&lock->members, bit);
+}
+
+/* ---- Late nodes ------------------------------------------------------------------------------ */
+
+/* Nodes that were not sent the lock yet are sent it while it is held. R2 */
+REDLOCK_PRIVATE void rl_hold_ask_rest(const struct redlock_client *c, struct redlock_lock *lock)
+{
+    lock->priv.unsent = c->priv.all & (redlock_mask)~lock->priv.attempt.asked;
+}
+
+/* A held lock: late grants count, and nodes that are ready only now are sent the command. R2 */
+REDLOCK_PRIVATE void rl_hold_serve(struct redlock_client *c, struct redlock_lock *lock)
+{
+    if (rl_past(c, lock->valid_until_us))
+        lock->priv.unsent = 0;
+    rl_ask_nodes(c, lock);
+}
+
+/* ---- Extension ------------------------------------------------------------------------------- */
+
+/* The next automatic extension is due when a third of the ttl has passed since the last round, or
+   at once if less than two thirds are left, and at the end of the validity at the latest. The ttl
+   may have changed: where it is shorter now, nodes that were repaired have the key for the shorter
+   one. R10 */
+REDLOCK_PRIVATE uint64_t rl_renewal_due(const struct redlock_client *c,
+                                        const struct redlock_lock *lock)
+{
+    uint64_t end_us = lock->priv.started_us + lock->ttl_ms * RL_MS_US, due_us;
+    uint64_t rest_us = (lock->ttl_ms - lock->ttl_ms / 3) * RL_MS_US;
+
+    rl_not_after(&end_us, lock->valid_until_us + rl_drift_us(c, lock->ttl_ms));
+    due_us = end_us > rest_us ? end_us - rest_us : 0;
+    rl_not_after(&due_us, lock->valid_until_us);
+    return due_us;
+}
+
+/* Nodes that have the key, but were asked or repaired only after the decision, so that a round must
+   make them members. R2, R8 */
+static unsigned rl_unconfirmed(const struct redlock_client *c, const struct redlock_lock *lock)
+{
+    unsigned nodes = lock->priv.round.fresh & ~(unsigned)lock->members, left;
+
+    nodes &= c->priv.in[REDLOCK_NODE_READY];
+    for (left = nodes; left != 0; left &= left - 1)
+        if (!rl_may_vote(c, rl_first_node(c, left)))
+            nodes &= ~rl_lowest(left);
+    return nodes;
+}
+
+/* Such nodes become members soon, and not a third of the ttl later: until then the lock lasts on
+   fewer nodes than have it. The last automatic extension is not spent on that. */
+REDLOCK_PRIVATE void rl_renewal_hasten(const struct redlock_client *c, struct redlock_lock *lock)
+{
+    if (lock->priv.op.renewals > 1 && rl_unconfirmed(c, lock) != 0)
+        rl_not_after(&lock->priv.due_us,
+                     c->priv.now_us + c->priv.settings.node_timeout_ms * RL_MS_US);
+}
+
+/* A failed automatic extension is tried again after a pause: that of the settings, but a quarter
+   of the time that is left at most. Not at once: it could fail for ever in one tick. */
+static uint64_t rl_renewal_retry(struct redlock_client *c, struct redlock_lock *lock)
+{
+    uint64_t soon_us = c->priv.now_us + RL_MS_US, due_us = soon_us + rl_pause_us(c, lock);
+
+    rl_not_after(&due_us, soon_us + (lock->valid_until_us - c->priv.now_us) / 4);
+    rl_not_after(&due_us, lock->valid_until_us);
+    return due_us;
+}
+
+/* Asks all nodes; only members vote. The last votes are kept until then: they tell why a lock is
+   lost. R8, R9 */
+REDLOCK_PRIVATE void rl_extension_begin(struct redlock_client *c, struct redlock_lock *lock)
+{
+    if (!rl_is_quorum(c, lock->members)) {
+        rl_roll_back(c, lock, REDLOCK_LOST);
+        return;
+    }
+    rl_begin_round(c, lock);
+    rl_await_votes(c, lock, RL_EXTENDING);
+}
+
+/* A round of extensions ends. Nodes that confirmed it are members from the next round on, if this
+   one proved that nobody else had the lock. R8 */
+REDLOCK_PRIVATE void rl_extension_end(struct redlock_client *c, struct redlock_lock *lock,
+                                      enum redlock_status status)
+{
+    if (status != REDLOCK_OK) {
+        rl_hold_ask_rest(c, lock);
+        lock->priv.unanswered = 0;
+    } else if (lock->extended < UINT16_MAX) { /* replies that come late still count */
+        lock->extended++;
+    }
+    if (!rl_is_auto(lock) || status == REDLOCK_CANCELLED) {
+        rl_lock_finish(c, lock, status);
+    } else if (status == REDLOCK_OK) {
+        lock->priv.op.renewals--;
+        lock->priv.op.slow = 0;
+        rl_lock_enter(lock, RL_RENEWING, rl_renewal_due(c, lock));
+    } else {
+        rl_lock_enter(lock, RL_RENEWING, rl_renewal_retry(c, lock));
+    }
+}
