@@ -50,7 +50,7 @@ static const struct {
     [RL_RETRY_DELAY_MAX] = {600000, 1000, 0},
     [RL_DRIFT] = {500000, 10000, 1},
     [RL_EXTEND_MAX] = {65535, 100, 1},
-    [RL_LONGEST_TTL] = {REDLOCK_RESTART_GUARD ? RL_TTL_MAX_MS : 0, 0, 0},
+    [RL_LONGEST_TTL] = {!REDLOCK_MINIMAL ? RL_TTL_MAX_MS : 0, 0, 0},
     [RL_FAIR] = {REDLOCK_FAIR, 0, 0},
 };
 
@@ -88,7 +88,7 @@ static unsigned rl_set_settings(struct redlock_settings *settings,
 /* The longest command with the password. */
 static unsigned rl_longest_login(const struct redlock_node *node)
 {
-    return REDLOCK_NOTIFICATION ? RL_HELLO_AUTH : rl_auth(node);
+    return !REDLOCK_MINIMAL ? RL_HELLO_AUTH : rl_auth(node);
 }
 
 /* What is wrong with a node, or RL_NO_ERROR. */
@@ -230,14 +230,14 @@ static enum rl_argument rl_check_lock(const struct redlock_client *c,
 {
     uint32_t longest_ms = c->priv.settings.longest_ttl_ms;
 
-    if (lock->use_fencing && (!REDLOCK_FENCING || rl_extra_keys(lock) > 0))
+    if (lock->use_fencing && (REDLOCK_MINIMAL || rl_extra_keys(lock) > 0))
         return RL_ARG_FENCING;
     if (lock->label_size > REDLOCK_LABEL_MAX ||
         (lock->label_size == 0 ? lock->token_is_label : lock->label == NULL))
         return RL_ARG_LABEL;
     if (lock->ttl_ms < RL_TTL_MIN_MS || lock->ttl_ms > RL_TTL_MAX_MS)
         return RL_ARG_TTL; /* in this range it exceeds the drift, which is at most ttl / 2 + 2 ms */
-    if (REDLOCK_RESTART_GUARD && longest_ms != 0 && lock->ttl_ms > longest_ms)
+    if (!REDLOCK_MINIMAL && longest_ms != 0 && lock->ttl_ms > longest_ms)
         return RL_ARG_LONGEST_TTL; /* R14 rests on it */
     return rl_check_keys(lock);
 }

@@ -118,7 +118,7 @@ enum {
     RL_LONGEST_ENTER = 48 + 3 * 17 + RL_HEAD_SIZE + sizeof rl_enter_script + 2 * REDLOCK_KEY_MAX +
                        24 + sizeof rl_queue_suffix + RL_NAME_SIZE,
     RL_LONGEST_SINGLE =
-        REDLOCK_FENCING && RL_LONGEST_FENCE > RL_LONGEST_LOCK ? RL_LONGEST_FENCE : RL_LONGEST_LOCK,
+        !REDLOCK_MINIMAL && RL_LONGEST_FENCE > RL_LONGEST_LOCK ? RL_LONGEST_FENCE : RL_LONGEST_LOCK,
     RL_LONGEST = (REDLOCK_FAIR && RL_LONGEST_ENTER > RL_LONGEST_SINGLE ? RL_LONGEST_ENTER
                                                                        : RL_LONGEST_SINGLE) +
                  REDLOCK_KEY_MAX + RL_TOKEN_HEX + REDLOCK_LABEL_MAX
@@ -139,10 +139,9 @@ typedef char rl_owed_holds_the_longest_release[sizeof((struct redlock_owed *)0)-
 
 /* ---- Writing -------------------------------------------------------------------------------- */
 
-/* The words of each command, in the order of enum rl_command; none where a feature is left out.
-   How many they are, with one key, goes first. In front of each word stands its length, added to
-   '0': X is 40. A control character stands for what varies, see rl_put_value. The control
-   characters have these numbers, in octal: */
+/* The words of each command; none where a feature is left out. How many they are, with one key, goes
+   first. In front of each word stands its length, added to '0': X is 40. A control character stands
+   for what varies, see rl_put_value. The control characters have these numbers, in octal: */
 enum rl_value {
     RL_KEY = 1,
     RL_TOKEN,
@@ -170,67 +169,60 @@ enum rl_value {
 #define RL_PUT_WAITED "\13"
 #define RL_PUT_LEASE "\14"
 #define RL_PUT_ANSWER "\15"
-static const char rl_words[] = /* clang-format off */
-    "6" "3SET" RL_PUT_KEY RL_PUT_TOKEN "2NX" "2PX" RL_PUT_TTL "\0"
-    "5" RL_PUT_EVAL "\0"
+static const char *const rl_words[RL_READY] = {
+    [RL_SET] = "6"
+               "3SET" RL_PUT_KEY RL_PUT_TOKEN "2NX"
+               "2PX" RL_PUT_TTL,
+    [RL_DELETE] = "5" RL_PUT_EVAL,
+    [RL_EXTEND] = "7" RL_PUT_EVAL RL_PUT_TTL "11",
+    [RL_AUTH] = "2"
+                "4AUTH" RL_PUT_PASSWORD,
+    [RL_AUTH_USER] = "3"
+                     "4AUTH" RL_PUT_USER RL_PUT_PASSWORD,
+    [RL_SELECT] = "2"
+                  "6SELECT" RL_PUT_DATABASE,
 #if !REDLOCK_MINIMAL
-    "6" RL_PUT_EVAL RL_PUT_TTL
-#endif
-    "\0"
-#if REDLOCK_FENCING
-    "8" RL_PUT_EVAL RL_PUT_TTL RL_PUT_COUNTER "\0"
-    "7" RL_PUT_EVAL RL_PUT_COUNTER "\0"
-#else
-    "\0\0"
-#endif
-    "7" RL_PUT_EVAL RL_PUT_TTL "11\0"
-#if !REDLOCK_MINIMAL
-    "6" RL_PUT_EVAL RL_PUT_TTL
-#endif
-    "\0"
-#if !REDLOCK_MINIMAL
-    "3" "7DELIFEQ" RL_PUT_KEY RL_PUT_TOKEN "\0"
-    "4" "5DELEX" RL_PUT_KEY "4IFEQ" RL_PUT_TOKEN "\0"
-    "5" "7EVALSHA" "X" RL_DELETE_SHA1 "11" RL_PUT_KEY RL_PUT_TOKEN "\0"
-#else
-    "\0\0\0"
+    [RL_TAKE] = "6" RL_PUT_EVAL RL_PUT_TTL,
+    [RL_FENCE] = "8" RL_PUT_EVAL RL_PUT_TTL RL_PUT_COUNTER,
+    [RL_CONFIRM] = "7" RL_PUT_EVAL RL_PUT_COUNTER,
+    [RL_REPAIR] = "6" RL_PUT_EVAL RL_PUT_TTL,
+    [RL_DELIFEQ] = "3"
+                   "7DELIFEQ" RL_PUT_KEY RL_PUT_TOKEN,
+    [RL_DELEX] = "4"
+                 "5DELEX" RL_PUT_KEY "4IFEQ" RL_PUT_TOKEN,
+    [RL_EVALSHA] = "5"
+                   "7EVALSHA"
+                   "X" RL_DELETE_SHA1 "11" RL_PUT_KEY RL_PUT_TOKEN,
+    [RL_HELLO] = "2"
+                 "5HELLO"
+                 "13",
+    [RL_HELLO_AUTH] = "5"
+                      "5HELLO"
+                      "13"
+                      "4AUTH" RL_PUT_USER RL_PUT_PASSWORD,
+    [RL_TRACK] = "4"
+                 "6CLIENT"
+                 "8TRACKING"
+                 "2ON"
+                 "6NOLOOP",
+    [RL_INFO] = "3" RL_PUT_SCRIPT "10",
 #endif
 #if REDLOCK_FAIR
-    "5" RL_PUT_EVAL "\0"
-    "8" RL_PUT_EVAL RL_PUT_WAITED RL_PUT_LEASE RL_PUT_ANSWER "\0"
-#else
-    "\0\0"
+    [RL_LEAVE] = "5" RL_PUT_EVAL,
+    [RL_ENTER] = "8" RL_PUT_EVAL RL_PUT_WAITED RL_PUT_LEASE RL_PUT_ANSWER,
 #endif
-#if REDLOCK_NOTIFICATION
-    "2" "5HELLO" "13\0"
-    "5" "5HELLO" "13" "4AUTH" RL_PUT_USER RL_PUT_PASSWORD "\0"
-#else
-    "\0\0"
-#endif
-    "2" "4AUTH" RL_PUT_PASSWORD "\0"
-    "3" "4AUTH" RL_PUT_USER RL_PUT_PASSWORD "\0"
-    "2" "6SELECT" RL_PUT_DATABASE "\0"
-#if REDLOCK_NOTIFICATION
-    "4" "6CLIENT" "8TRACKING" "2ON" "6NOLOOP"
-#endif
-    "\0"
-#if REDLOCK_RESTART_GUARD
-    "3" RL_PUT_SCRIPT "10"
-#endif
-    "\0"
-    "\0" /* READY */
-    "\0"; /* clang-format on */
+};
 
 /* The scripts of features that are left out are not in the program. */
 static const char *rl_script_of(unsigned command)
 {
     if (!REDLOCK_MINIMAL && command == RL_TAKE)
         return rl_take_script;
-    if (REDLOCK_FENCING && command == RL_FENCE)
+    if (!REDLOCK_MINIMAL && command == RL_FENCE)
         return rl_fence_script;
-    if (REDLOCK_FENCING && command == RL_CONFIRM)
+    if (!REDLOCK_MINIMAL && command == RL_CONFIRM)
         return rl_confirm_script;
-    if (REDLOCK_RESTART_GUARD && command == RL_INFO)
+    if (!REDLOCK_MINIMAL && command == RL_INFO)
         return rl_info_script;
     if (REDLOCK_FAIR && command == RL_LEAVE)
         return rl_leave_script;
@@ -241,7 +233,7 @@ static const char *rl_script_of(unsigned command)
 
 static int rl_has_counter(unsigned command)
 {
-    return REDLOCK_FENCING && rl_is(command, 1 << RL_FENCE | 1 << RL_CONFIRM);
+    return !REDLOCK_MINIMAL && rl_is(command, 1 << RL_FENCE | 1 << RL_CONFIRM);
 }
 
 /* How many more keys than one the script has. */
@@ -317,7 +309,7 @@ static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsi
             rl_put_keys(w, lock, m->command);
         return;
     case RL_USER:
-        resp_put_text(w, REDLOCK_NOTIFICATION && node->user == NULL ? "default" : node->user);
+        resp_put_text(w, !REDLOCK_MINIMAL && node->user == NULL ? "default" : node->user);
         return;
     case RL_PASSWORD:
         resp_put_text(w, node->password);
@@ -348,14 +340,12 @@ static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsi
 
 REDLOCK_PRIVATE void rl_put_command(struct resp_writer *w, const struct rl_message *m)
 {
-    const char *text = rl_words;
-    unsigned command = m->command, more_keys = 0, which;
+    const char *text = rl_words[m->command];
+    unsigned more_keys = 0, which;
 
-    if (rl_is(command, RL_SCRIPTS))
+    RL_ASSERT(text != NULL);
+    if (rl_is(m->command, RL_SCRIPTS))
         more_keys = m->owed != NULL ? m->owed->more_keys : rl_more_keys(m->lock, m->command);
-    for (; command > 0; command--)
-        text += strlen(text) + 1;
-    /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): each is in rl_words */
     resp_put_command(w, (unsigned)(*text++ - '0') + more_keys);
     while ((which = (uint8_t)*text++) != 0) {
         if (which < '0') {
@@ -507,7 +497,7 @@ static void rl_append(char *text, const char *more)
 
 void redlock_set_error(struct redlock_node *node, const char *what, const char *why)
 {
-    if (!REDLOCK_TEXTS || node->error[0] != '\0')
+    if (REDLOCK_MINIMAL || node->error[0] != '\0')
         return;
     rl_append(node->error, what);
     if (why != NULL) {
@@ -518,7 +508,7 @@ void redlock_set_error(struct redlock_node *node, const char *what, const char *
 
 REDLOCK_PRIVATE void rl_set_error(struct redlock_node *node, enum rl_error error)
 {
-    if (REDLOCK_TEXTS)
+    if (!REDLOCK_MINIMAL)
         redlock_set_error(node, rl_nth(rl_error_texts, error), NULL);
 }
 
@@ -549,23 +539,12 @@ static const char *rl_acl_rules(const struct redlock_node *node)
     };
     static const char rules[] = "+select +exists +del +eval +get +set +pexpire +pttl ~KEY";
     static const uint8_t at[RL_READY] = {
-        RL_AT_SET,
-        RL_AT_DEL, /* SET, DELETE */
-        RL_AT_EXISTS,
-        RL_AT_EXISTS,
-        RL_AT_EXISTS, /* TAKE, FENCE, CONFIRM */
-        RL_AT_EVAL,
-        RL_AT_EVAL, /* EXTEND, REPAIR */
-        RL_AT_DEL,
-        RL_AT_DEL,
-        RL_AT_DEL, /* DELIFEQ, DELEX, EVALSHA */
-        RL_AT_DEL,
-        RL_AT_DEL, /* LEAVE, ENTER */
-        0,
-        0,
-        0,
-        0,
-        0 /* HELLO to SELECT */
+        [RL_SET] = RL_AT_SET,        [RL_DELETE] = RL_AT_DEL,
+        [RL_TAKE] = RL_AT_EXISTS,    [RL_FENCE] = RL_AT_EXISTS,
+        [RL_CONFIRM] = RL_AT_EXISTS, [RL_EXTEND] = RL_AT_EVAL,
+        [RL_REPAIR] = RL_AT_EVAL,    [RL_DELIFEQ] = RL_AT_DEL,
+        [RL_DELEX] = RL_AT_DEL,      [RL_EVALSHA] = RL_AT_DEL,
+        [RL_LEAVE] = RL_AT_DEL,      [RL_ENTER] = RL_AT_DEL, /* 0 for the handshake */
     };
     unsigned command = node->priv.requests[node->priv.first].command;
 
@@ -601,7 +580,7 @@ static void rl_begin_server_error(struct redlock_node *node)
 {
     unsigned command = node->priv.requests[node->priv.first].command;
 
-    if (!REDLOCK_NOTIFICATION || node->priv.count == 0 || command != rl_auth(node)) {
+    if (REDLOCK_MINIMAL || node->priv.count == 0 || command != rl_auth(node)) {
         node->error[0] = '\0';
         return;
     }
@@ -615,7 +594,7 @@ REDLOCK_PRIVATE void rl_set_server_error(struct redlock_node *node, enum rl_erro
 {
     char *text = item->text, *arguments;
 
-    if (!REDLOCK_TEXTS)
+    if (REDLOCK_MINIMAL)
         return;
     arguments = strstr(text, ", with args");
     if (arguments != NULL)
@@ -659,7 +638,7 @@ const char *redlock_strerror(int status)
     enum { RL_UNKNOWN = REDLOCK_PENDING - REDLOCK_ALREADY_HELD + 1 };
     int known = status <= REDLOCK_PENDING && status >= REDLOCK_ALREADY_HELD;
 
-    if (!REDLOCK_TEXTS)
+    if (REDLOCK_MINIMAL)
         return "";
     return rl_nth(rl_status_texts, known ? (unsigned)(REDLOCK_PENDING - status) : RL_UNKNOWN);
 }
@@ -675,7 +654,7 @@ static const char rl_argument_texts[] =
 
 const char *redlock_invalid_argument(const struct redlock_client *client)
 {
-    if (!REDLOCK_TEXTS)
+    if (REDLOCK_MINIMAL)
         return "";
     return rl_nth(rl_argument_texts, client != NULL ? client->priv.invalid : RL_ARG_CLIENT);
 }

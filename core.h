@@ -32,8 +32,14 @@
 #define RL_ASSERT(condition) ((void)(condition))
 #endif
 
-#if REDLOCK_NOTIFICATION && RESP_DEPTH_MAX < 2
-#error "REDLOCK_NOTIFICATION needs RESP_DEPTH_MAX of 2: its keys are a list in a list"
+/* Define this to follow the decisions: a text, the lock or node, and a number. It stands where a lock or
+   a node changes its state, where a vote comes, and where a quorum has confirmed. */
+#ifndef RL_TRACE
+#define RL_TRACE(what, object, value) ((void)0)
+#endif
+
+#if !REDLOCK_MINIMAL && RESP_DEPTH_MAX < 2
+#error "notifications need RESP_DEPTH_MAX of 2: their keys are a list in a list"
 #endif
 
 #define RL_MS_US ((uint64_t)1000)
@@ -167,10 +173,10 @@ enum rl_command {
 
 /* Sets of commands, for rl_is, without those of features that are left out. */
 enum {
-    RL_ACQUIRES = 1 << RL_SET | !REDLOCK_MINIMAL << RL_TAKE | REDLOCK_FENCING << RL_FENCE,
+    RL_ACQUIRES = REDLOCK_MINIMAL ? 1 << RL_SET : 1 << RL_SET | 1 << RL_TAKE | 1 << RL_FENCE,
     RL_CREATES = RL_ACQUIRES | !REDLOCK_MINIMAL << RL_REPAIR, /* each in its own generation. R9 */
     RL_EXTENDS = 1 << RL_EXTEND | !REDLOCK_MINIMAL << RL_REPAIR,
-    RL_WRITES = RL_ACQUIRES | RL_EXTENDS | REDLOCK_FENCING << RL_CONFIRM,
+    RL_WRITES = RL_ACQUIRES | RL_EXTENDS | !REDLOCK_MINIMAL << RL_CONFIRM,
     RL_NATIVE = REDLOCK_MINIMAL ? 0 : 1 << RL_DELIFEQ | 1 << RL_DELEX | 1 << RL_EVALSHA,
     RL_RELEASES = 1 << RL_DELETE | RL_NATIVE | 1 << RL_LEAVE,
     RL_QUEUES = 1 << RL_LEAVE | 1 << RL_ENTER, /* they are about the wait queue */
@@ -349,8 +355,8 @@ REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
    takes. */
 REDLOCK_PRIVATE void rl_node_send(struct redlock_client *c, struct redlock_node *node);
 
-/* The next reply that a lock waits for; 0: none. Reads from the socket; if `in` is NULL it only
-   tells what a broken connection owes: RL_UNANSWERED. */
+/* The next reply that a lock waits for; 0: none. Reads from the socket, `in->reads` times at most;
+   then it tells what a broken connection owes: RL_UNANSWERED. */
 REDLOCK_PRIVATE int rl_node_reply(struct redlock_client *c, struct redlock_node *node,
                                   struct rl_input *in, struct rl_reply *reply);
 
@@ -493,8 +499,8 @@ REDLOCK_PRIVATE enum redlock_status rl_lock_begin(struct redlock_client *c,
                                                   enum redlock_operation operation,
                                                   uint32_t wait_ms);
 
-/* Assigns the state of a lock; no other function does. The lock is stepped at due_us, or before
-   when something happens to it. */
+/* Assigns the state of a lock. The lock is stepped at due_us, or before when something happens to
+   it. */
 REDLOCK_PRIVATE void rl_lock_enter(struct redlock_lock *lock, enum rl_state state, uint64_t due_us);
 
 /* The lock is not held, and its memory is the caller's again. */
@@ -621,7 +627,7 @@ static inline struct redlock_key rl_key(const struct redlock_lock *lock, unsigne
 /* Whether the caller wants to know the holder's token, and how long the holder has the lock. */
 static inline int rl_wants_holder(const struct redlock_lock *lock)
 {
-    return REDLOCK_TEXTS && lock->holder != NULL && lock->holder_size > 0;
+    return !REDLOCK_MINIMAL && lock->holder != NULL && lock->holder_size > 0;
 }
 
 /* Whether the lock needs this key, of which only the first `known` bytes are known. */
@@ -656,7 +662,7 @@ static inline void rl_put_name(char *text, const struct redlock_lock *lock)
 /* Whether the server tells this connection when a key changes that a command has read. R7 */
 static inline int rl_notifies(const struct redlock_node *node)
 {
-    return REDLOCK_NOTIFICATION && node->priv.notifies;
+    return !REDLOCK_MINIMAL && node->priv.notifies;
 }
 
 /* The command that logs in where HELLO does not. R12 */
@@ -668,11 +674,11 @@ static inline unsigned rl_auth(const struct redlock_node *node)
 /* Whether the connection uses RESP2. R12 */
 static inline int rl_is_resp2(const struct redlock_node *node)
 {
-    return !REDLOCK_NOTIFICATION || node->priv.resp2;
+    return REDLOCK_MINIMAL || node->priv.resp2;
 }
 
 static inline int rl_may_vote(const struct redlock_client *c, const struct redlock_node *node)
 {
-    return !REDLOCK_RESTART_GUARD || rl_past(c, node->priv.votes_us);
+    return REDLOCK_MINIMAL || rl_past(c, node->priv.votes_us);
 }
 #endif

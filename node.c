@@ -180,6 +180,7 @@ static void rl_set_state(struct redlock_client *c, struct redlock_node *node,
     int quorum = rl_is_quorum(c, c->priv.in[REDLOCK_NODE_READY]);
     unsigned bit = node->priv.bit;
 
+    RL_TRACE("node state", node, state);
     rl_clear(&c->priv.in[node->state], bit);
     rl_set(&c->priv.in[state], bit);
     node->state = state;
@@ -444,18 +445,18 @@ static int rl_handshake_has(const struct redlock_node *node, unsigned command)
 
     switch (command) {
     case RL_HELLO:
-        return REDLOCK_NOTIFICATION && !secret;
+        return !REDLOCK_MINIMAL && !secret;
     case RL_HELLO_AUTH:
-        return REDLOCK_NOTIFICATION && secret;
+        return !REDLOCK_MINIMAL && secret;
     case RL_AUTH:
     case RL_AUTH_USER:
         return secret && command == rl_auth(node);
     case RL_SELECT:
-        return node->database > 0 || (!REDLOCK_NOTIFICATION && !secret);
+        return node->database > 0 || (REDLOCK_MINIMAL && !secret);
     case RL_TRACK: /* NOLINT(bugprone-branch-clone): two features */
-        return REDLOCK_NOTIFICATION;
+        return !REDLOCK_MINIMAL;
     default: /* RL_INFO */
-        return REDLOCK_RESTART_GUARD;
+        return !REDLOCK_MINIMAL;
     }
 }
 
@@ -619,7 +620,7 @@ static void rl_votes_from_now(struct redlock_client *c, struct redlock_node *nod
     uint32_t longest_ms = c->priv.settings.longest_ttl_ms;
     uint64_t age_us = node->priv.age_s * (uint64_t)1000000, wait_us;
 
-    if (!REDLOCK_RESTART_GUARD || longest_ms == 0)
+    if (REDLOCK_MINIMAL || longest_ms == 0)
         return;
     wait_us = longest_ms * RL_MS_US + rl_drift_us(c, longest_ms) + 2000000;
     node->priv.votes_us = c->priv.now_us;
@@ -642,6 +643,12 @@ static int rl_fails_hello(const struct redlock_node *node, const struct resp_ite
            (node->password == NULL && rl_is_error(item, "NOAUTH\0"));
 }
 
+/* Whether this command of the handshake is HELLO. */
+static int rl_is_hello(unsigned command)
+{
+    return !REDLOCK_MINIMAL && command <= RL_HELLO_AUTH;
+}
+
 /* Whether an error to this command of the handshake fails the node. After any other to HELLO the
    connection uses RESP2, and after HELLO that to AUTH does not matter. Without TRACK there are no
    notifications, without INFO there is no run_id. */
@@ -649,12 +656,12 @@ static int rl_handshake_fails(const struct redlock_node *node, unsigned command)
 {
     const struct resp_item *item = &node->priv.reader.item;
 
-    if (REDLOCK_NOTIFICATION && command <= RL_HELLO_AUTH)
+    if (rl_is_hello(command))
         return rl_fails_hello(node, item);
     if (command <= RL_AUTH_USER)
         return rl_is_resp2(node);
     return command == RL_SELECT ||
-           (REDLOCK_RESTART_GUARD && command == RL_INFO && rl_is_not_ready(item));
+           (!REDLOCK_MINIMAL && command == RL_INFO && rl_is_not_ready(item));
 }
 
 /* An error to a command of the handshake. What HELLO replied is the node's error until the
@@ -664,8 +671,7 @@ static void rl_handshake_refused(struct redlock_client *c, struct redlock_node *
                                  unsigned command)
 {
     struct resp_item *item = &node->priv.reader.item;
-    int fails = rl_handshake_fails(node, command),
-        hello = REDLOCK_NOTIFICATION && command <= RL_HELLO_AUTH;
+    int fails = rl_handshake_fails(node, command), hello = rl_is_hello(command);
 
     if (!fails && !hello)
         return;
@@ -683,12 +689,12 @@ static int rl_handshake_replied(struct redlock_client *c, struct redlock_node *n
                                 unsigned command)
 {
     const struct resp_item *item = &node->priv.reader.item;
-    int is_hello = REDLOCK_NOTIFICATION && command <= RL_HELLO_AUTH;
+    int is_hello = rl_is_hello(command);
     enum rl_error error;
 
     if (item->kind == RESP_ERROR) {
         rl_handshake_refused(c, node, command);
-    } else if (is_hello || (REDLOCK_RESTART_GUARD && command == RL_INFO)) {
+    } else if (is_hello || (!REDLOCK_MINIMAL && command == RL_INFO)) {
         if (item->depth == 0 && item->kind != RESP_MAP && item->kind != RESP_SEQUENCE)
             return 0;
         error = is_hello ? rl_hello_replied(node, item) : rl_info_replied(c, node, item);
@@ -748,8 +754,8 @@ static enum rl_vote rl_item_came(struct redlock_client *c, struct redlock_node *
     reply->owner = NULL;
     reply->command = request->command;
     reply->round = request->round;
-    if (REDLOCK_NOTIFICATION && item->pushed) {
-        if (REDLOCK_NOTIFICATION && item->kind == RESP_STRING && item->depth == 2) {
+    if (!REDLOCK_MINIMAL && item->pushed) {
+        if (item->kind == RESP_STRING && item->depth == 2) {
             reply->command = RL_INVALIDATION;
             reply->owner = node;
         }
@@ -883,7 +889,7 @@ static void rl_make_ready(struct redlock_client *c, struct redlock_node *node)
         node->priv.reconnect = 1;
         node->priv.retried_at_once = 1;
     }
-    if (REDLOCK_NOTIFICATION && rl_is_resp2(node)) {
+    if (!REDLOCK_MINIMAL && rl_is_resp2(node)) {
         node->priv.denied = 0;
         node->error[0] = '\0'; /* of HELLO */
     }

@@ -91,7 +91,7 @@ static unsigned rl_ready_for_releases(const struct redlock_client *c);
 
 static int rl_use_fencing(const struct redlock_lock *lock)
 {
-    return REDLOCK_FENCING && lock->use_fencing;
+    return !REDLOCK_MINIMAL && lock->use_fencing;
 }
 
 /* The nodes that agree on the fencing token; without one a grant is an agreement. R16 */
@@ -229,11 +229,12 @@ static int rl_may_follow(enum rl_state from, enum rl_state to)
     return to == RL_IDLE || (after[from] >> to & 1) != 0;
 }
 
-/* Assigns the state of a lock; no other function does. The lock is stepped at due_us, or before
-   when something happens to it. */
+/* Assigns the state of a lock. No other function does, but redlock_lock_init and redlock_adopt clear
+   it to IDLE. The lock is stepped at due_us, or before when something happens to it. */
 REDLOCK_PRIVATE void rl_lock_enter(struct redlock_lock *lock, enum rl_state state, uint64_t due_us)
 {
     RL_ASSERT(rl_may_follow((enum rl_state)lock->priv.state, state));
+    RL_TRACE("lock state", lock, state);
     lock->priv.state = (uint8_t)state;
     lock->priv.due_us = due_us;
 }
@@ -407,6 +408,7 @@ static int rl_prolong(struct redlock_client *c, struct redlock_lock *lock)
     uint64_t until_us =
         lock->priv.started_us + lock->ttl_ms * RL_MS_US - rl_drift_us(c, lock->ttl_ms);
 
+    RL_TRACE("confirmed by", lock, lock->granted);
     if (rl_past(c, until_us))
         return 0;
     if (lock->valid_until_us < until_us)
@@ -615,17 +617,21 @@ static unsigned rl_unsent_up(const struct redlock_client *c, const struct redloc
     return lock->priv.unsent & ~(unsigned)c->priv.in[REDLOCK_NODE_DOWN];
 }
 
-/* Whether replies to a rollback are waited for: they name the holder for the caller, and tell a
-   waiter where the key is gone already, because no notification will. A quorum that has the key of
-   another client is enough: these nodes notify. R7 */
+/* Whether replies to a rollback are waited for, when others had the lock. Nodes that granted it have
+   our key, which must go. For a waiter the others tell where the key is gone already, because no
+   notification will; a quorum that has the key of another client is enough, as these nodes notify.
+   They also name the holder, for a caller that asks for it. R4, R7 */
 static int rl_awaits_rollback(const struct redlock_client *c, const struct redlock_lock *lock)
 {
     unsigned due = rl_unsent_up(c, lock) | lock->priv.unanswered;
     unsigned replied = lock->priv.attempt.asked & ~(lock->priv.unsent | lock->priv.unanswered);
 
-    return rl_others_had_it(lock) && (lock->priv.op.waits || rl_wants_holder(lock)) && due != 0 &&
-           !rl_is_quorum(c, replied & ~(unsigned)lock->priv.attempt.free) &&
-           !rl_past(c, lock->priv.due_us);
+    if (!rl_others_had_it(lock) || rl_past(c, lock->priv.due_us))
+        return 0;
+    if (due & lock->granted)
+        return 1;
+    return (lock->priv.op.waits || rl_wants_holder(lock)) && due != 0 &&
+           !rl_is_quorum(c, replied & ~(unsigned)lock->priv.attempt.free);
 }
 
 /* Releases the lock on all nodes that may have it. Returns whether that is done: each node was sent
@@ -720,7 +726,7 @@ static int rl_release_step(struct redlock_client *c, struct redlock_lock *lock)
 /* Sets the error of nodes that were not connected, or did not reply, in time. */
 static void rl_set_late_errors(struct redlock_client *c, unsigned nodes)
 {
-    for (; REDLOCK_TEXTS && nodes != 0; nodes &= nodes - 1) {
+    for (; !REDLOCK_MINIMAL && nodes != 0; nodes &= nodes - 1) {
         struct redlock_node *node = rl_first_node(c, nodes);
         rl_set_error(node, rl_is_up(node) ? RL_NO_REPLY_IN_TIME : RL_NO_CONNECTION_IN_TIME);
     }
@@ -1090,7 +1096,7 @@ static void rl_replied(struct redlock_client *c, struct redlock_node *node, stru
     unsigned bit = node->priv.bit;
     int now; /* whether it is a vote in the present round */
 
-    if (REDLOCK_NOTIFICATION && reply->command == RL_INVALIDATION) {
+    if (!REDLOCK_MINIMAL && reply->command == RL_INVALIDATION) {
         rl_notify(c, bit, item->text, item->size, item->text_used);
         return;
     }
@@ -1098,6 +1104,7 @@ static void rl_replied(struct redlock_client *c, struct redlock_node *node, stru
         rl_owed_replied(c, (struct redlock_owed *)reply->owner, bit, reply);
         return;
     }
+    RL_TRACE("vote", lock, reply->vote);
     lock->priv.attempt.replies_due[node->priv.index]--;
     if (REDLOCK_FAIR && rl_is(reply->command, RL_QUEUES) && rl_fair_replied(c, node, lock, reply)) {
         rl_lock_schedule(c, lock);

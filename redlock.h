@@ -88,7 +88,7 @@ enum redlock_status {
     REDLOCK_ALREADY_HELD = -15      /* acquire, adopt: not released or abandoned, maybe expired */
 };
 
-/* A constant English sentence of at most 79 bytes, for any int; "" without REDLOCK_TEXTS. Any
+/* A constant English sentence of at most 79 bytes, for any int; "" with REDLOCK_MINIMAL. Any
    thread. Never NULL. */
 REDLOCK_API const char *redlock_strerror(int status);
 
@@ -275,7 +275,7 @@ REDLOCK_API enum redlock_status redlock_init(struct redlock_client *client,
 
 /* Which argument was invalid: a constant text. Of a setting that is out of range it is the name.
    For REDLOCK_INVALID_ARGUMENT from any call with this client, also from redlock_init. Never NULL;
-   "" without REDLOCK_TEXTS. */
+   "" with REDLOCK_MINIMAL. */
 REDLOCK_API const char *redlock_invalid_argument(const struct redlock_client *client);
 
 /* Closes all connections. Does not block or send anything: held locks expire with their ttl. Locks
@@ -334,7 +334,7 @@ REDLOCK_API uint32_t redlock_remaining_ms(const struct redlock_client *client,
 REDLOCK_API void redlock_abandon(struct redlock_client *client, struct redlock_lock *lock);
 
 /* The label in lock->holder: what to show to people instead of the token. "" if there is none, or
-   the token is not one of this library's; always in a build without REDLOCK_TEXTS. Points into
+   the token is not one of this library's; always with REDLOCK_MINIMAL. Points into
    lock->holder. */
 REDLOCK_API const char *redlock_holder_label(const struct redlock_lock *lock);
 
@@ -443,8 +443,8 @@ struct redlock_io {
 };
 
 /* For authors of such a table: sets node->error to "what: why" unless an earlier error stands
-   there; `why` may be NULL. Cut off after REDLOCK_ERROR_MAX bytes. No effect without
-   REDLOCK_TEXTS. */
+   there; `why` may be NULL. Cut off after REDLOCK_ERROR_MAX bytes. No effect with
+   REDLOCK_MINIMAL. */
 REDLOCK_API void redlock_set_error(struct redlock_node *node, const char *what, const char *why);
 
 /* The table for POSIX, in net.c: non-blocking close-on-exec sockets, poll(), TCP_NODELAY, no

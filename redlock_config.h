@@ -31,7 +31,7 @@
 #endif
 #ifndef REDLOCK_ERROR_MAX
 /* Bytes of a node's error. RAM of a node: 1 each. */
-#define REDLOCK_ERROR_MAX (REDLOCK_TEXTS ? 79 : 1)
+#define REDLOCK_ERROR_MAX (REDLOCK_MINIMAL ? 1 : 79)
 #endif
 #ifndef REDLOCK_PIPELINE_MAX
 /* Commands of a connection that are unanswered at once, 2..255; one of them only for rollbacks. RAM
@@ -41,7 +41,7 @@
 #ifndef REDLOCK_SEND_MAX
 /* Bytes waiting to be sent, up to 65535; must hold the longest command. RAM of the client: 1
    each. */
-#define REDLOCK_SEND_MAX (REDLOCK_HOSTED ? 16384 : REDLOCK_FENCING ? 603 : 574)
+#define REDLOCK_SEND_MAX (REDLOCK_HOSTED ? 16384 : REDLOCK_MINIMAL ? 574 : 603)
 #endif
 #ifndef REDLOCK_READ_MAX
 /* Bytes read at once. RAM of the client: 1 each. */
@@ -59,30 +59,16 @@
    used. */
 
 #ifndef REDLOCK_MINIMAL
-/* 1: no more than [Redlock] asks for, see redlock.h. Without repair of nodes that lost the key,
-   auto-extension, several keys, release by commands of the server, and redlock_adopt; and without
-   the features below, unless one is set to 1. */
+/* 1: no more than [Redlock] asks for, see redlock.h. Without fencing tokens (R16); notification of
+   waiters and RESP3, which refuses replicas (R7, R12); the run_id of servers and longest_ttl_ms (R13,
+   R14); texts for people, and lock.holder; repair of nodes that lost the key, auto-extension, several
+   keys, release by commands of the server, and redlock_adopt. */
 #define REDLOCK_MINIMAL 0
 #endif
-#ifndef REDLOCK_TEXTS
-#define REDLOCK_TEXTS                                                                              \
-    !REDLOCK_MINIMAL /* texts for people; lock.holder, and how long it has the lock */
-#endif
-#ifndef REDLOCK_FENCING
-/* Fencing tokens. Without them REDLOCK_SEND_MAX can be 29 smaller. R16 */
-#define REDLOCK_FENCING !REDLOCK_MINIMAL
-#endif
-#ifndef REDLOCK_RESTART_GUARD
-#define REDLOCK_RESTART_GUARD !REDLOCK_MINIMAL /* run_id of the server, longest_ttl_ms. R13, R14 */
-#endif
-#ifndef REDLOCK_NOTIFICATION
-#define REDLOCK_NOTIFICATION                                                                       \
-    !REDLOCK_MINIMAL /* RESP3: waiters are notified; replicas are refused. R7, R12 */
-#endif
 #ifndef REDLOCK_FAIR
-/* The setting `fair`: waiters stand in a queue. Needs REDLOCK_NOTIFICATION, and a REDLOCK_SEND_MAX
+/* The setting `fair`: waiters stand in a queue. Not in a minimal build; needs a REDLOCK_SEND_MAX
    that holds its longer commands. R19 */
-#if REDLOCK_HOSTED && REDLOCK_NOTIFICATION && !REDLOCK_MINIMAL && REDLOCK_SEND_MAX >= 1024
+#if REDLOCK_HOSTED && !REDLOCK_MINIMAL && REDLOCK_SEND_MAX >= 1024
 #define REDLOCK_FAIR 1
 #else
 #define REDLOCK_FAIR 0
@@ -99,10 +85,11 @@
 #error "RESP_OUT_MAX is REDLOCK_SEND_MAX now, and RESP_PIPELINE_MAX is REDLOCK_PIPELINE_MAX"
 #endif
 #if defined(REDLOCK_ERROR_TEXTS) || defined(REDLOCK_DIAGNOSIS)
-#error "REDLOCK_ERROR_TEXTS and REDLOCK_DIAGNOSIS are REDLOCK_TEXTS now"
+#error "only REDLOCK_MINIMAL leaves out texts"
 #endif
-#ifdef REDLOCK_RESP3
-#error "REDLOCK_RESP3 is a part of REDLOCK_NOTIFICATION now"
+#if defined(REDLOCK_TEXTS) || defined(REDLOCK_FENCING) || defined(REDLOCK_RESTART_GUARD) ||        \
+    defined(REDLOCK_NOTIFICATION) || defined(REDLOCK_RESP3)
+#error "only REDLOCK_MINIMAL leaves out texts, fencing tokens, notification, and the restart guard"
 #endif
 #if defined(REDLOCK_REPAIR) || defined(REDLOCK_AUTO_EXTEND) || defined(REDLOCK_MULTI_KEY) ||       \
     defined(REDLOCK_NATIVE_RELEASE) || defined(REDLOCK_TRANSFER)
@@ -126,13 +113,11 @@
 #if REDLOCK_READ_MAX < 1 || REDLOCK_READ_MAX > 32767
 #error "REDLOCK_READ_MAX must be 1..32767"
 #endif
-#if (REDLOCK_MINIMAL | REDLOCK_TEXTS | REDLOCK_FENCING | REDLOCK_RESTART_GUARD |                   \
-     REDLOCK_NOTIFICATION | REDLOCK_FAIR | REDLOCK_HOSTED) &                                       \
-    ~1
+#if (REDLOCK_MINIMAL | REDLOCK_FAIR | REDLOCK_HOSTED) & ~1
 #error "REDLOCK_MINIMAL, REDLOCK_HOSTED and each feature switch must be 0 or 1"
 #endif
-#if REDLOCK_FAIR && !REDLOCK_NOTIFICATION
-#error "REDLOCK_FAIR needs REDLOCK_NOTIFICATION: waiters in the queue are notified"
+#if REDLOCK_FAIR && REDLOCK_MINIMAL
+#error "REDLOCK_FAIR is no part of a minimal build: waiters in the queue are notified"
 #endif
 #if REDLOCK_PIPELINE_MAX < 2 || REDLOCK_PIPELINE_MAX > 255
 #error "REDLOCK_PIPELINE_MAX must be 2..255: one request is kept for rollbacks"

@@ -175,7 +175,7 @@ static const struct resp_type {
                   {':', RESP_INTEGER | RESP_NUMERIC},
                   {'$', RESP_STRING | RESP_NUMERIC | RESP_NULLABLE},
                   {'*', RESP_SEQUENCE | RESP_NUMERIC | RESP_NULLABLE},
-#if REDLOCK_NOTIFICATION
+#if !REDLOCK_MINIMAL
                   {'_', RESP_NIL},
                   {'%', RESP_MAP | RESP_NUMERIC},
                   {'>', RESP_PUSH | RESP_NUMERIC},
@@ -192,7 +192,7 @@ static const struct resp_type {
 /* Whether an item has this kind, at a place where only RESP3 has it. */
 static int resp_is_resp3(const struct resp_item *item, enum resp_kind kind)
 {
-    return REDLOCK_NOTIFICATION && item->kind == kind;
+    return !REDLOCK_MINIMAL && item->kind == kind;
 }
 
 /* Whether the item is a reply or a push, not part of one. */

@@ -1,7 +1,7 @@
 /* resp.h - RESP, the Redis wire protocol: encoder and streaming decoder.
 
    Sans I/O: bytes enter and leave through memory that the caller names. No allocation, no clock, no
-   system call, no global. RESP2 and, with REDLOCK_NOTIFICATION, RESP3. Nothing here knows what a
+   system call, no global. RESP2 and, unless REDLOCK_MINIMAL is set, RESP3. Nothing here knows what a
    lock is. Source of the format: "Redis serialization protocol specification", redis.io/docs; below
    [RESP]. Threads: one object, one thread at a time; different objects are independent.
 
@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "redlock_config.h" /* REDLOCK_NOTIFICATION: without it the types of RESP3 are not RESP */
+#include "redlock_config.h" /* REDLOCK_MINIMAL: with it the types of RESP3 are not RESP */
 
 #ifdef __cplusplus
 extern "C" {
@@ -30,7 +30,7 @@ extern "C" {
 #ifndef RESP_DEPTH_MAX
 /* Nesting of arrays and maps that is understood, 1..8: what is deeper is skipped. RAM: 4 bytes
    each */
-#define RESP_DEPTH_MAX (REDLOCK_NOTIFICATION ? 4 : 1)
+#define RESP_DEPTH_MAX (!REDLOCK_MINIMAL ? 4 : 1)
 #endif
 #ifndef RESP_SIZE_MAX
 /* A longer string, or more elements, than this is not believed; 1024..2147483647 */

@@ -139,7 +139,7 @@ REDLOCK_PRIVATE void rl_notify_own(struct redlock_client *c, const struct redloc
 {
     unsigned i;
 
-    for (i = 0; REDLOCK_NOTIFICATION && i <= rl_extra_keys(lock); i++) {
+    for (i = 0; !REDLOCK_MINIMAL && i <= rl_extra_keys(lock); i++) {
         struct redlock_key key = rl_key(lock, i);
         rl_notify(c, c->priv.all, key.bytes, key.size, key.size);
     }
@@ -162,7 +162,7 @@ static void rl_hasten_retry(struct redlock_client *c, struct redlock_lock *lock)
     uint64_t soon_us;
     unsigned back;
 
-    if (!REDLOCK_NOTIFICATION || !rl_may_be_free(c, lock))
+    if (REDLOCK_MINIMAL || !rl_may_be_free(c, lock))
         return;
     back = rl_random_below(c, 3) > 0 ? lock->priv.op.spurious : 0U;
     soon_us = c->priv.now_us + (uint64_t)rl_quick_us(c, 0) * (1U << back);

@@ -7,14 +7,13 @@
 
 CHECKED = $(POSIX) '-DRL_ASSERT(condition)=((condition) ? (void)0 : __builtin_trap())' # the engine's own checks, in the tests
 LARGE = -DREDLOCK_NODES_MAX=16
-# The smallest queues; and a build without optional features.
+# The smallest queues.
 TIGHT = -DREDLOCK_OWED_MAX=1 -DREDLOCK_PIPELINE_MAX=4 -DREDLOCK_SEND_MAX=603
-LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_NOTIFICATION=0 -DREDLOCK_SEND_MAX=574
 
 LOCK_TESTS = $(notdir $(basename $(wildcard test/engine/lock_*_test.c)))
 PROGRAMS = resp_test queue_test $(LOCK_TESTS) safety_test sim fake_test net_test server_test node_test url_test
 HELPERS = test/engine/fake.c test/engine/mini.c test/lib/servers.c extra/url.c
-VARIANTS = cc gcc clang gcc-san clang-san clang-msan single small large lean
+VARIANTS = cc gcc clang gcc-san clang-san clang-msan single small large
 
 CC-cc = $(CC)
 CC-gcc = gcc
@@ -25,7 +24,6 @@ CC-clang-msan = clang -fsanitize=memory -fno-sanitize-recover=all
 CC-single = clang $(SAN) -DREDLOCK_HOSTED=0
 CC-small = gcc $(TIGHT)
 CC-large = clang -fsanitize=memory -fno-sanitize-recover=all $(LARGE)
-CC-lean = gcc $(LEAN)
 LIB-single = $(ONE)
 
 # How a variant compiles its second argument, the sources that all its programs share.
@@ -65,10 +63,9 @@ check: deps-demo ## the tests in a minute or two; needs a compiler, make and red
 	@{ printf '%s\n' $(PROGRAMS:%=$(B)/cc/%); $(B)/cli/cli_test | grep -vx $(CHECK_NOT:%=-e %) | sed 's,^,$(B)/cli/cli_test ,'; } | \
 	    REDLOCK=$(B)/redlock test/check.sh
 
-# The smallest buffer for the texts of replies; the fewest requests, also without INFO; and the fewest bytes at once.
-SHORT = requests handshake reads
+# The smallest buffer for the texts of replies; the fewest requests; and the fewest bytes at once.
+SHORT = requests reads
 SHORT-requests = -DREDLOCK_PIPELINE_MAX=2
-SHORT-handshake = -DREDLOCK_PIPELINE_MAX=2 -DREDLOCK_RESTART_GUARD=0
 SHORT-reads = -DREDLOCK_READ_MAX=1
 BUILD_SHORT = gcc $(SAN) -O1 -g $(WARN) $(CHECKED) -I. -Itest/lib -Itest/engine $< test/engine/fake.c test/engine/mini.c $(CORE) -o $@
 $(B)/short/%: test/engine/lock_connection_test.c test/engine/fake.c test/engine/mini.c $(LIB) $(HEADERS)
@@ -216,7 +213,7 @@ test-build: deps-gcc $(LIB) $(HEADERS)
 # Long targets first. Files that several targets need are built before, because several targets run at a time. Without
 # the variants that others contain: test-valgrind runs the programs of test-gcc; test-single and test-large have clang's sanitizers.
 TESTS = test-vendor test-cli soak mutants test-single model test-large test-switches test-gcc-san test-valgrind \
-        sim test-loops analyze test-small api test-docs test-cli-bench test-partition test-lean test-board test-check \
+        sim test-loops analyze test-small api test-docs test-cli-bench test-partition test-board test-check \
         test-lacks fuzz test-torture test-cpp test-lwip test-examples test-short test-tls test-queue test-threads \
         style test-cli-docs test-scripts test-cli-tls
 test: ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
@@ -328,10 +325,9 @@ sim: deps-programs $(B)/sim $(B)/sim-minimal ## SEEDS=n simulated runs of severa
 	prove -v -e '' $(B)/sim-minimal :: $(or $(FIRST),1) 3000
 
 # All calls in random order, with the sanitizers and each of these sets of limits and switches.
-API_SETS = default tight large lean minimal short one least
+API_SETS = default tight large minimal short one least
 API-tight = $(TIGHT)
 API-large = $(LARGE)
-API-lean = $(LEAN)
 API-minimal = -DREDLOCK_MINIMAL=1
 API-short = -DRESP_TEXT_MAX=20
 API-one = -DREDLOCK_NODES_MAX=1

@@ -13,7 +13,6 @@ build=$1/size
 mkdir -p "$build"
 flags='-std=c99 -Os -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -fno-pie -DNDEBUG'
 m4='arm-none-eabi-gcc -mcpu=cortex-m4 -mthumb'
-lean='-DREDLOCK_FENCING=0 -DREDLOCK_NOTIFICATION=0 -DREDLOCK_SEND_MAX=574'
 core=$(sed -n 's/^CORE = //p' Makefile | sed 's/\.c//g')
 small='-include examples/cortex-m/small.h'
 status=0
@@ -64,9 +63,8 @@ row 'x86-64, core' gcc "$core"
 row 'x86-64, with net.c' gcc "$core net"
 row '32-bit Arm Linux, core' arm-linux-gnueabihf-gcc "$core"
 row '32-bit Arm Linux, with net.c' arm-linux-gnueabihf-gcc "$core net"
-row 'Cortex-M4, lean, small limits' "$m4 $small" "$core"
-row 'Cortex-M4, lean core' "$m4 $lean" "$core"
 minimal='-DREDLOCK_MINIMAL=1'
+row 'Cortex-M4, minimal, small limits' "$m4 $minimal $small" "$core"
 row 'Cortex-M4, minimal' "$m4 $minimal" "$core"
 m4_minimal=$(text "$build"/*.o)
 row 'Cortex-M4, core' "$m4" "$core"

@@ -7,10 +7,6 @@
 #ifndef SMALL_H
 #define SMALL_H
 
-/* Features that this firmware does not have. */
-#define REDLOCK_FENCING 0      /* flash 754 */
-#define REDLOCK_NOTIFICATION 0 /* flash 1065 */
-
 /* Sizes of buffers and queues. */
 #ifndef REDLOCK_NODES_MAX
 #define REDLOCK_NODES_MAX 5
@@ -19,7 +15,7 @@
 #define REDLOCK_PIPELINE_MAX 3 /* locks in progress at once, plus one. node 40 */
 #define RESP_TEXT_MAX 20       /* stored bytes of a server's text. node 40 */
 
-/* The longest command without these features, an extension, must fit; each byte of key and label adds to it. */
+/* The longest command must fit; each byte of key and label adds to it. */
 #define REDLOCK_KEY_MAX 16
 #define REDLOCK_LABEL_MAX 0
 #define REDLOCK_SEND_MAX 502 /* client 88 */

@@ -329,8 +329,8 @@ static int hold(void)
     return 1;
 }
 
-/* Only a build with labels and REDLOCK_TEXTS has the fields. */
-#if REDLOCK_LABEL_MAX > 0 && REDLOCK_TEXTS
+/* Only a build with labels and !REDLOCK_MINIMAL has the fields. */
+#if REDLOCK_LABEL_MAX > 0 && !REDLOCK_MINIMAL
 static void name_holders(void)
 {
     static char holder[RESP_TEXT_MAX + 1]; /* token and label of another holder */

@@ -800,7 +800,7 @@ static void set_up_lock(struct slot *s, const struct party *p)
         size = 1 + roll(80);
         set_holder(lock, (char *)add_part(s, NULL, size), size);
     }
-    if (REDLOCK_FENCING && roll(3) == 0) {
+    if (!REDLOCK_MINIMAL && roll(3) == 0) {
         set_use_fencing(lock, 1);
     } else if (!REDLOCK_MINIMAL && roll(3) == 0) {
         struct redlock_key *more = (struct redlock_key *)add_part(s, NULL, 2 * sizeof *more);
@@ -874,7 +874,7 @@ static void draw_settings(struct redlock_settings *s)
     s->retry_jitter_pct = roll(4) == 0 ? REDLOCK_NONE : roll(101);
     s->drift_ppm = roll(4) == 0 ? REDLOCK_NONE : roll(30000);
     s->extend_max = roll(4) == 0 ? REDLOCK_NONE : roll(5);
-    s->longest_ttl_ms = REDLOCK_RESTART_GUARD && roll(8) == 0 ? 100 + roll(2000) : 0;
+    s->longest_ttl_ms = !REDLOCK_MINIMAL && roll(8) == 0 ? 100 + roll(2000) : 0;
     s->quorum =
         quorum; /* the same for all clients: otherwise the lock of one does not exclude the others */
 }
@@ -1241,7 +1241,7 @@ static void call_with_null(struct party *p)
     const char *text = redlock_strerror((int)roll(40) - 20);
 
     note("null arguments");
-    if (text == NULL || strlen(text) > 79 || (text[0] != '\0') != REDLOCK_TEXTS)
+    if (text == NULL || strlen(text) > 79 || (text[0] != '\0') != !REDLOCK_MINIMAL)
         violated("redlock_strerror");
     redlock_lock_init(&lock, "k0", roll(2) ? 2 : 70000, 1000);
     expect(redlock_acquire_start(NULL, &lock, 0), ST(INVALID_ARGUMENT), "no client");
@@ -1428,7 +1428,7 @@ static void serve_both(struct party *a, struct party *b, uint64_t us)
 /* Whether each open connection notifies: a waiter may need all of them, as its quorum may be all nodes. */
 static int is_notified(const struct party *p)
 {
-    int i, notified = REDLOCK_NOTIFICATION && p->settings.retry_delay_ms == 100000 && !old_servers;
+    int i, notified = !REDLOCK_MINIMAL && p->settings.retry_delay_ms == 100000 && !old_servers;
 
     for (i = 0; i < LINKS; i++)
         if (links[i] != NULL && links[i]->open && &parties[links[i]->party] == p && links[i]->deaf)

@@ -67,7 +67,7 @@ static void multi_key_lock(void)
     is_int((int)fake_keys_left(), 0, "multi-key: the existing key is deleted");
     set_extra_keys(&lock, long_one, 1);
     is_int(acquire(0), REDLOCK_INVALID_ARGUMENT, "multi-key: too many bytes in all keys");
-    if (!REDLOCK_NOTIFICATION)
+    if (REDLOCK_MINIMAL)
         return;
     memset(&settings, 0, sizeof settings);
     settings.retry_delay_ms = settings.retry_delay_max_ms = 5000;
@@ -302,14 +302,14 @@ static void settings_of_missing_features_are_refused(void)
         is_int(acquire(0), REDLOCK_OK, "multi-key locks: in this build");
         begin_with_defaults(3);
     }
-    if (REDLOCK_FENCING) {
+    if (!REDLOCK_MINIMAL) {
         set_use_fencing(&lock, 1);
         is_int(acquire(0), REDLOCK_OK, "fencing tokens: in this build");
     }
     is_int((int)redlock_init(&client, fake_io(), nodes, 3, &guarded),
-           REDLOCK_RESTART_GUARD ? REDLOCK_OK : REDLOCK_INVALID_ARGUMENT,
+           !REDLOCK_MINIMAL ? REDLOCK_OK : REDLOCK_INVALID_ARGUMENT,
            "the delay after a restart: in this build, or refused");
-    if (!REDLOCK_RESTART_GUARD)
+    if (REDLOCK_MINIMAL)
         ok(has_invalid("longest_ttl_ms"), "%s", redlock_invalid_argument(&client));
     begin_with_defaults(3);
     lock.members = 7;
@@ -774,7 +774,7 @@ int main(void)
     }
     if (REDLOCK_LABEL_MAX >= 9)
         labels();
-    if (REDLOCK_TEXTS)
+    if (!REDLOCK_MINIMAL)
         texts();
     else
         texts_left_out();

@@ -220,7 +220,7 @@ static void r05_a_push_is_not_a_reply(void)
     fake_nodes[0].reply = ">2\r\n+invalidate\r\n*0\r\n";
     is_int(acquire(0), REDLOCK_OK, "r05: the others decide");
     fake_pass(&client, 5 * MS);
-    is_int(nodes[0].state == REDLOCK_NODE_READY, REDLOCK_NOTIFICATION,
+    is_int(nodes[0].state == REDLOCK_NODE_READY, !REDLOCK_MINIMAL,
            "r05: a push does not close the connection, unless the client knows RESP2 only");
     is_int(lock.granted & 1, 0, "r05: a push is not a vote");
 }
@@ -411,13 +411,13 @@ static void r12_handshake(void)
            21, "r12: all in database 7");
     for (i = 0; i < fake_logged && fake_log[i].kind != 'S'; i++)
         commands += fake_log[i].node == 0 && strchr("HLI", fake_log[i].kind) != NULL;
-    is_int((int)commands, 2 + REDLOCK_RESTART_GUARD,
+    is_int((int)commands, 2 + !REDLOCK_MINIMAL,
            "r12: the whole handshake is sent before a SET");
     is_int(fake_nodes[1].session.resp3, 0, "r12: RESP2 with the server without HELLO");
     release(100);
     held_by("other", 0, 2);
     acquire(0);
-    ok(!fake_nodes[1].session.tracking && (!REDLOCK_NOTIFICATION || fake_nodes[0].session.tracking),
+    ok(!fake_nodes[1].session.tracking && (REDLOCK_MINIMAL || fake_nodes[0].session.tracking),
        "r12: no notifications over RESP2");
     fake_nodes[1].server.old = 0; /* it is upgraded */
     fake_break(1);
@@ -426,7 +426,7 @@ static void r12_handshake(void)
     acquire(0);
     is_int(fake_nodes[1].connects, 2, "r12: its second connection");
     is_int(fake_nodes[1].session.resp3, 1, "r12: RESP3 when it has HELLO");
-    ok(!REDLOCK_NOTIFICATION || fake_nodes[1].session.tracking, "r12: with notifications");
+    ok(REDLOCK_MINIMAL || fake_nodes[1].session.tracking, "r12: with notifications");
 }
 
 /* Servers, proxies and hosted services refuse HELLO in many words. Each connection then uses AUTH and RESP2. */
@@ -554,7 +554,7 @@ static void r12_left_out(void)
         for (i = 0; i < fake_logged && fake_log[i].kind != 'S'; i++)
             if (fake_log[i].node == (int)n)
                 wrong += fake_log[i].kind != expected[n][seen++];
-        ok(wrong == 0 && seen == strlen(expected[n]) - !REDLOCK_RESTART_GUARD,
+        ok(wrong == 0 && seen == strlen(expected[n]) - REDLOCK_MINIMAL,
            "r12 left out: the handshake of node %u", n);
         is_int(fake_nodes[n].session.database, n > 0 ? 7 : 0, "r12 left out: the database");
         is_int(fake_nodes[n].connects, 1, "r12 left out: one connection");
@@ -586,9 +586,9 @@ static void r12_a_handshake_in_pieces(void)
     is_int(acquire(0), REDLOCK_OK, "r12: with a password of %u bytes", room);
     for (i = 0; i < fake_logged && fake_log[i].kind != 'S'; i++)
         continue;
-    ok(fake_count(-1, 'I') == (REDLOCK_RESTART_GUARD ? 3 : 0) &&
-           fake_count(-1, REDLOCK_NOTIFICATION ? 'H' : 'A') == 3 &&
-           i > (REDLOCK_RESTART_GUARD ? 5 : 2),
+    ok(fake_count(-1, 'I') == (!REDLOCK_MINIMAL ? 3 : 0) &&
+           fake_count(-1, !REDLOCK_MINIMAL ? 'H' : 'A') == 3 &&
+           i > (!REDLOCK_MINIMAL ? 5 : 2),
        "r12: the whole handshake is sent before the SETs");
     is_int(release(100), REDLOCK_OK, "r12: released");
 }
@@ -694,7 +694,7 @@ static void r12_a_denial_names_the_permissions(void)
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
         char operation = cases[i].operation;
 
-        if ((operation == 'f' && !REDLOCK_FENCING) || (operation == 'm' && REDLOCK_MINIMAL) ||
+        if ((operation == 'f' && REDLOCK_MINIMAL) || (operation == 'm' && REDLOCK_MINIMAL) ||
             RESP_TEXT_MAX < 63)
             continue;
         memset(&settings, 0, sizeof settings);
@@ -1045,7 +1045,7 @@ static void longest_commands(void)
     for (i = 0; i < 3; i++)
         fake_put(i, key, "another", 60000);
     is_int(acquire(0), REDLOCK_HELD, "longest commands: refused");
-    is_int(strcmp(holder, REDLOCK_TEXTS ? "another" : ""), 0,
+    is_int(strcmp(holder, !REDLOCK_MINIMAL ? "another" : ""), 0,
            "longest commands: the holder is named");
 }
 
@@ -1269,7 +1269,7 @@ int main(void)
     r05_a_connect_that_fails_ends_the_wait();
     r05_any_event_ends_a_connect();
     r04_a_connection_breaks_while_room_is_made();
-    if (REDLOCK_NOTIFICATION) {
+    if (!REDLOCK_MINIMAL) {
         r12_handshake();
         r12_hello_refused_in_any_words();
         r12_auth_counts_where_hello_does_not();
@@ -1284,7 +1284,7 @@ int main(void)
     r12_an_old_server_without_a_password(0);
     r12_an_old_server_without_a_password(7);
     r12_invalid_nodes_are_refused();
-    if (REDLOCK_RESTART_GUARD) {
+    if (!REDLOCK_MINIMAL) {
         r13_one_server_one_vote();
         r13_connected_while_it_loads();
         r14_a_restarted_server_does_not_vote();

@@ -9,13 +9,13 @@
 
 static inline void set_use_fencing(struct redlock_lock *lock, int use)
 {
-    if (REDLOCK_FENCING)
+    if (!REDLOCK_MINIMAL)
         lock->use_fencing = (uint8_t)use;
 }
 
 static inline void set_fencing_token(struct redlock_lock *lock, uint64_t token)
 {
-    if (REDLOCK_FENCING)
+    if (!REDLOCK_MINIMAL)
         lock->fencing_token = token;
 }
 
@@ -44,7 +44,7 @@ static inline void set_token_is_label(struct redlock_lock *lock, int is)
 
 static inline void set_holder(struct redlock_lock *lock, char *holder, size_t size)
 {
-    if (REDLOCK_TEXTS) {
+    if (!REDLOCK_MINIMAL) {
         lock->holder = holder;
         lock->holder_size = (uint8_t)size;
     }

@@ -135,7 +135,7 @@ static inline void warm_up(void)
 /* Whether the error of node i contains this text. A build without texts has none. */
 static inline int has_error(unsigned i, const char *text)
 {
-    return REDLOCK_TEXTS ? strstr(nodes[i].error, text) != NULL : nodes[i].error[0] == '\0';
+    return !REDLOCK_MINIMAL ? strstr(nodes[i].error, text) != NULL : nodes[i].error[0] == '\0';
 }
 
 /* Whether the reason of the last REDLOCK_INVALID_ARGUMENT contains this text; the same. */
@@ -143,7 +143,7 @@ static inline int has_invalid(const char *text)
 {
     const char *reason = redlock_invalid_argument(&client);
 
-    return REDLOCK_TEXTS ? strstr(reason, text) != NULL : reason[0] == '\0';
+    return !REDLOCK_MINIMAL ? strstr(reason, text) != NULL : reason[0] == '\0';
 }
 
 #endif

@@ -78,7 +78,7 @@ static int make_kind(unsigned kind)
 
     if (kind == 1 && (REDLOCK_MINIMAL || REDLOCK_KEY_MAX < 12))
         return 0;
-    if (kind == 2 && !REDLOCK_FENCING)
+    if (kind == 2 && REDLOCK_MINIMAL)
         return 0;
     set_extra_keys(&lock, kind == 1 ? &other_key : NULL, kind == 1);
     set_use_fencing(&lock, kind == 2);
@@ -1699,7 +1699,7 @@ static void late_commands(void)
         r08_a_late_set_is_no_proof(kind);
     if (REDLOCK_MINIMAL)
         return;
-    if (REDLOCK_RESTART_GUARD) { /* without it another process is not detected */
+    if (!REDLOCK_MINIMAL) { /* without it another process is not detected */
         r08_a_new_process_has_no_late_commands();
     }
     r09_the_later_of_two_unanswered_repairs();
@@ -1759,7 +1759,7 @@ static void rules(void)
         r08_a_delayed_set_of_the_other_process();
         r08_no_more_time_than_the_ttl();
     }
-    if (REDLOCK_RESTART_GUARD) {
+    if (!REDLOCK_MINIMAL) {
         r13_not_by_a_connection_that_broke();
         r05_backoff_for_a_rejected_node();
         r13_not_by_an_address_that_is_down();
@@ -1772,12 +1772,12 @@ static void rules(void)
     r12_a_long_password();
     r05_corrected_permissions(0, NULL);
     r05_corrected_permissions(1000, NULL);
-    if (REDLOCK_NOTIFICATION)
+    if (!REDLOCK_MINIMAL)
         r05_corrected_permissions(
             0, "-NOAUTH HELLO must be called with the client already authenticated\r\n");
     r05_a_hung_node_costs_no_time();
     r08_results_of_an_extension();
-    if (REDLOCK_NOTIFICATION && REDLOCK_TEXTS) {
+    if (!REDLOCK_MINIMAL) {
         r12_no_password_in_errors();
         r12_a_password_does_not_hide_the_reason();
     }
@@ -1829,7 +1829,7 @@ static void fencing_tokens(void)
     r16_a_wrong_wall_clock(UINT64_MAX, "2^64 - 1");
     r16_a_counter_at_its_maximum();
     r16_no_token_without_the_lock();
-    if (REDLOCK_RESTART_GUARD)
+    if (!REDLOCK_MINIMAL)
         r14_a_vote_from_the_second_round_on();
 }
 
@@ -2900,7 +2900,7 @@ static void operations_and_arguments(void)
     is_int(lock.operation, REDLOCK_OP_RELEASE, "operation: release");
     lock.ttl_ms = 3;
     is_int(acquire(0), REDLOCK_INVALID_ARGUMENT, "a ttl of 3 ms");
-    if (REDLOCK_TEXTS) {
+    if (!REDLOCK_MINIMAL) {
         ok(strcmp(redlock_invalid_argument(&client), "ttl_ms") == 0,
            "the invalid argument is the ttl: %s", redlock_invalid_argument(&client));
         lock.ttl_ms = 10000;
@@ -2913,7 +2913,7 @@ static void operations_and_arguments(void)
     }
     redlock_lock_init(&lock, "k", 1, 10000);
     set_holder(&lock, holder, sizeof holder);
-    if (REDLOCK_TEXTS) {
+    if (!REDLOCK_MINIMAL) {
         strcpy(holder, "0123456789abcdef0123456789abcdef01234567host-1:99");
         ok(strcmp(redlock_holder_label(&lock), "host-1:99") == 0, "the label of a holder");
         strcpy(holder, "0123456789abcdef0123456789abcdef01234567");
@@ -3014,7 +3014,7 @@ static int rolled_calls_are_bounded(uint32_t seed)
     client.priv.io = &io;
     fake_unlogged = 1;
     lock.ttl_ms = 1000 + roll(60000);
-    set_use_fencing(&lock, REDLOCK_FENCING && one_in(4));
+    set_use_fencing(&lock, !REDLOCK_MINIMAL && one_in(4));
     for (k = 0; k < 12; k++) {
         uint32_t wait_ms = one_in(2) ? roll(400) : 0;
         uint64_t start;
@@ -3496,15 +3496,15 @@ int main(void)
     r15_no_wait_for_dead_nodes(5);
     r15_distances();
     rules();
-    if (REDLOCK_FENCING)
+    if (!REDLOCK_MINIMAL)
         fencing_tokens();
-    if (REDLOCK_NOTIFICATION) {
+    if (!REDLOCK_MINIMAL) {
         r07_notified_after_a_deinit_while_waiting(0);
         r07_notified_after_a_deinit_while_waiting(1);
         r07_released_without_waiting();
     }
 #if !REDLOCK_MINIMAL
-    if (REDLOCK_NOTIFICATION) {
+    if (!REDLOCK_MINIMAL) {
         r07_overlapping_keys(0);
         r07_overlapping_keys(1);
     }
@@ -3533,22 +3533,22 @@ int main(void)
     r04_a_release_finds_a_request();
     r05_a_break_while_room_is_made();
     r05_a_break_after_an_earlier_failure();
-    if (REDLOCK_FENCING && REDLOCK_RESTART_GUARD)
+    if (!REDLOCK_MINIMAL)
         r05_a_break_before_the_next_command();
     r05_a_stall_without_events();
     if (!REDLOCK_MINIMAL)
         r05_a_lost_lock_is_not_written_to();
-    if (REDLOCK_TEXTS)
-        if (REDLOCK_FENCING)
+    if (!REDLOCK_MINIMAL)
+        if (!REDLOCK_MINIMAL)
             for (how = 0; how < 3; how++)
                 r16_replies_to_earlier_rounds(how);
     r08_an_extension_behind_a_late_set();
     r13_an_extension_of_a_broken_connection(0);
     r13_an_extension_of_a_broken_connection(1);
-    for (how = 0; how <= REDLOCK_FENCING; how++)
+    for (how = 0; how <= !REDLOCK_MINIMAL; how++)
         r03_a_vote_of_a_broken_connection(how);
     r12_only_releases_behind_a_handshake();
-    if (REDLOCK_TEXTS) {
+    if (!REDLOCK_MINIMAL) {
         r04_a_reply_to_pttl_is_no_reply_to_the_release();
         r04_a_reply_to_pttl_of_another_lock();
     }
@@ -3567,7 +3567,7 @@ int main(void)
         r09_no_repair_after_the_end();
         r09_a_late_repair_is_no_failure();
     }
-    if (REDLOCK_RESTART_GUARD)
+    if (!REDLOCK_MINIMAL)
         r05_a_clock_that_steps_back();
     r03_a_clock_that_steps_back();
     if (!REDLOCK_MINIMAL) {

@@ -1987,7 +1987,7 @@ static void begin_lock(struct client *c, unsigned i)
     }
     label = roll(4) == 0 ? roll(LABELS) : 0;
     set_label(lock, labels[label], strlen(labels[label]));
-    if (REDLOCK_FENCING && roll(profile == ANY ? 2 : 4) == 0) {
+    if (!REDLOCK_MINIMAL && roll(profile == ANY ? 2 : 4) == 0) {
         set_use_fencing(lock, 1);
     } else if (!REDLOCK_MINIMAL && key == 0 && !bursts && roll(in_moves ? 8 : 3) == 0) {
         set_extra_keys(lock, &second_key, 1);
@@ -3252,7 +3252,7 @@ static void draw_world(uint32_t seed)
               : drawn < 6                            ? ANY
               : drawn < 8                            ? LATE
               : drawn < 10                           ? HEALTHY
-              : drawn < 11 || !REDLOCK_RESTART_GUARD ? HAND_OFF
+              : drawn < 11 || REDLOCK_MINIMAL ? HAND_OFF
                                                      : DUPLICATE;
     profiles_seen[profile]++;
     fair = seed / 8 % 8 == 2 ? FAIR : seed / 8 % 8 == 5 ? LYING : UNFAIR; /* with each profile */
@@ -3365,9 +3365,9 @@ static void draw(uint32_t seed)
         on &= ~(1U << STUCK | 1U << HOLE);
     lazy = roll(4) == 0;
     in_moves |= profile == LATE && roll(4) > 0;
-    if (!REDLOCK_RESTART_GUARD && !beyond)
+    if (REDLOCK_MINIMAL && !beyond)
         on &= ~(1U << KEY_LOSS); /* this build has no guard against it */
-    guarded = REDLOCK_RESTART_GUARD && (on >> KEY_LOSS & 1) != 0 && !(beyond && roll(2));
+    guarded = !REDLOCK_MINIMAL && (on >> KEY_LOSS & 1) != 0 && !(beyond && roll(2));
     longest_ms = ttl_ms * (profile == DISTANT || (guarded && roll(4) > 0) ? 1 : 3);
 }
 
@@ -3519,7 +3519,7 @@ int main(int argc, char **argv)
     print_table();
     for (i = 0; i < FAULTS; i++)
         kinds += faults_seen[i] > 0;
-    kinds += !REDLOCK_NOTIFICATION; /* no DEAF */
+    kinds += REDLOCK_MINIMAL; /* no DEAF */
     ok(count < 1000 || kinds == FAULTS, "with %u of %u kinds of faults", kinds, FAULTS);
     return done_testing();
 }

@@ -11,14 +11,13 @@ folder=$1/switches
 mkdir -p "$folder"
 . test/lib/tap.sh
 
-features='MINIMAL TEXTS FENCING RESTART_GUARD NOTIFICATION'
-dependent=FAIR # by default on where the others permit it, so in the combinations it is on and off
+features='MINIMAL FAIR'
 minimal=-DREDLOCK_MINIMAL=1
 
 # The list above has all switches of redlock_config.h.
 are_all() {
     sed '1,/^\/\* ---- Features/d' redlock_config.h | sed -n 's/^#ifndef //p' | sort >"$folder/there"
-    for each in $features $dependent; do echo "REDLOCK_$each"; done | sort >"$folder/here"
+    for each in $features; do echo "REDLOCK_$each"; done | sort >"$folder/here"
     diff "$folder/there" "$folder/here"
 }
 
@@ -101,39 +100,23 @@ check 'the file that does not depend on switches compiles' shared
 
 locks=$(basename -s .c test/engine/lock_*_test.c | tr '\n' ' ')
 both="$locks safety_test"
-combinations() { # FLAGS FEATURE ... - a line of flags for each
-    flags=$1
-    [ $# -gt 1 ] || { echo "$flags"; return; }
-    each=$2
-    shift 2
-    (combinations "$flags -DREDLOCK_$each=0" "$@")
-    (combinations "$flags -DREDLOCK_$each=1" "$@")
-}
-# shellcheck disable=SC2086 # lists of words
-for flags in $(combinations '' $features | tr ' ' +); do
-    flags=$(echo "$flags" | tr + ' ')
-    case $flags in # the safety of the lock depends on the restart guard
-    *TEXTS=1*FENCING=1*NOTIFICATION=1 | *TEXTS=0*FENCING=0*NOTIFICATION=0) tests=$both ;;
-    *) tests=$locks ;;
-    esac
-    check "all combinations:$flags" passes "$tests" $flags
-done
+check 'all features' passes "$both" -DREDLOCK_FAIR=1
 check 'fair left out' passes "$both" -DREDLOCK_FAIR=0
-check 'minimal with fair' passes "$both" $minimal -DREDLOCK_NOTIFICATION=1 -DREDLOCK_FAIR=1
+check 'minimal' passes "$both" $minimal
 check 'minimal with labels' passes "$both" $minimal -DREDLOCK_LABEL_MAX=24
 check 'all without labels' passes "$both" -DREDLOCK_LABEL_MAX=0
 
-text='REDLOCK_FAIR needs REDLOCK_NOTIFICATION'
-check 'refused: fair without notification' is_refused "$text" -DREDLOCK_NOTIFICATION=0 -DREDLOCK_FAIR=1
-text='REDLOCK_NOTIFICATION needs RESP_DEPTH_MAX'
-check 'refused: notification without lists in lists' is_refused "$text" -DRESP_DEPTH_MAX=1
+text='REDLOCK_FAIR is no part of a minimal build'
+check 'refused: minimal with fair' is_refused "$text" $minimal -DREDLOCK_FAIR=1
+text='notifications need RESP_DEPTH_MAX'
+check 'refused: notifications without lists in lists' is_refused "$text" -DRESP_DEPTH_MAX=1
 
 # Each limit: one below its range, the least, the most (for a key: a length that fits the largest send buffer), one above. Some
 # errors cause others: about arrays below 0 bytes, about the send buffer.
 while read -r name least most works; do
     most_flags= least_flags= alone=is_refused
     case $name in # other limits that must change with this one
-    RESP_DEPTH_MAX) least_flags=-DREDLOCK_NOTIFICATION=0 ;;
+    RESP_DEPTH_MAX) least_flags=$minimal ;;
     REDLOCK_KEY_MAX) most_flags=-DREDLOCK_SEND_MAX=65535 alone=says ;;
     esac
     text="$name must be $least..$most"
@@ -168,9 +151,13 @@ while read -r old text; do
 done <<'END'
 RESP_OUT_MAX RESP_OUT_MAX is REDLOCK_SEND_MAX now
 RESP_PIPELINE_MAX RESP_PIPELINE_MAX is REDLOCK_PIPELINE_MAX
-REDLOCK_ERROR_TEXTS REDLOCK_DIAGNOSIS are REDLOCK_TEXTS now
-REDLOCK_DIAGNOSIS REDLOCK_DIAGNOSIS are REDLOCK_TEXTS now
-REDLOCK_RESP3 a part of REDLOCK_NOTIFICATION now
+REDLOCK_ERROR_TEXTS only REDLOCK_MINIMAL leaves out
+REDLOCK_DIAGNOSIS only REDLOCK_MINIMAL leaves out
+REDLOCK_TEXTS only REDLOCK_MINIMAL leaves out
+REDLOCK_FENCING only REDLOCK_MINIMAL leaves out
+REDLOCK_RESTART_GUARD only REDLOCK_MINIMAL leaves out
+REDLOCK_NOTIFICATION only REDLOCK_MINIMAL leaves out
+REDLOCK_RESP3 only REDLOCK_MINIMAL leaves out
 REDLOCK_REPAIR only REDLOCK_MINIMAL leaves out
 REDLOCK_AUTO_EXTEND only REDLOCK_MINIMAL leaves out
 REDLOCK_MULTI_KEY only REDLOCK_MINIMAL leaves out
@@ -198,7 +185,7 @@ holds() { # FLAG ... - finds the least size that compiles; one byte less is refu
 check 'refused: a send buffer that does not hold the longest command' holds
 check 'refused: the same in the minimal build' holds $minimal
 check 'refused: a key that is too long for the send buffer' is_refused REDLOCK_SEND_MAX_is_too_small -DREDLOCK_KEY_MAX=16384
-for each in MINIMAL HOSTED $features $dependent; do
+for each in HOSTED $features; do
     check "refused: REDLOCK_$each of 2" is_refused 'must be 0 or 1' -DREDLOCK_$each=2
 done
 done_testing

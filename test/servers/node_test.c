@@ -53,7 +53,7 @@ static void set_up(struct side *side, const struct redlock_settings *settings)
 /* Rounds to agree on a fencing token. */
 static unsigned confirms(const struct redlock_lock *lock)
 {
-#if REDLOCK_FENCING
+#if !REDLOCK_MINIMAL
     return lock->priv.attempt.confirms;
 #else
     (void)lock;
@@ -63,7 +63,7 @@ static unsigned confirms(const struct redlock_lock *lock)
 
 static int notifies(const struct redlock_node *node)
 {
-#if REDLOCK_NOTIFICATION
+#if !REDLOCK_MINIMAL
     return node->priv.notifies;
 #else
     (void)node;
@@ -206,7 +206,7 @@ static void lacking(const char *user)
         server_ask(&servers[i], text, sizeof text, "ACL", "SETUSER", user, "reset", "on", ">secret",
                    "~redlock:*", "+set", "+get", "+del", "+pexpire", "+pttl", "+eval", "+exists",
                    NULL);
-    for (n = 0; n < 6 + REDLOCK_FENCING; n++) {
+    for (n = 0; n < 6 + !REDLOCK_MINIMAL; n++) {
         int status;
 
         snprintf(sign, sizeof sign, "-%s", needed[n]);
@@ -258,13 +258,13 @@ static void permissions(void)
             tell(0, 2, "ACL", "SETUSER", "locker", "+client|tracking");
         is_int(try_as(&a, "locker", "secret", 0), REDLOCK_HELD, "r12: held by another client");
         settle(&a.client);
-        for (i = 0; i < 20 && notifies(&a.nodes[0]) != (REDLOCK_NOTIFICATION && n == 1); i++) {
+        for (i = 0; i < 20 && notifies(&a.nodes[0]) != (!REDLOCK_MINIMAL && n == 1); i++) {
             /* a node that is slower than the decision is sent no request for notification: another try */
             acquire(&a, 0);
             settle(&a.client);
         }
         ok(a.nodes[0].state == REDLOCK_NODE_READY &&
-               notifies(&a.nodes[0]) == (REDLOCK_NOTIFICATION && n == 1),
+               notifies(&a.nodes[0]) == (!REDLOCK_MINIMAL && n == 1),
            "r12: %s", n == 0 ? "no permission: no notification" : "the permission: notification");
         redlock_deinit(&a.client);
     }
@@ -316,7 +316,7 @@ static void documented_configuration(const char *without)
         ok(a.nodes[i].state == REDLOCK_NODE_READY && a.nodes[i].error[0] == '\0',
            "r12: node %u is ready: %s", i, a.nodes[i].error);
     if (without == NULL)
-        is_int(notifies(&a.nodes[0]), REDLOCK_NOTIFICATION, "r12: with notification");
+        is_int(notifies(&a.nodes[0]), !REDLOCK_MINIMAL, "r12: with notification");
     is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK, "r12: extended");
     is_int(release(&a), REDLOCK_OK, "r12: released");
     set_use_fencing(&a.lock, 1);
@@ -378,9 +378,9 @@ static void not_a_node(void)
     tell(0, 1, "REPLICAOF", "NO", "ONE", NULL);
     end(&a);
     sentinels(1);
-    is_int(try_as(&a, NULL, NULL, 0), REDLOCK_NOTIFICATION ? REDLOCK_DENIED : REDLOCK_UNREACHABLE,
+    is_int(try_as(&a, NULL, NULL, 0), !REDLOCK_MINIMAL ? REDLOCK_DENIED : REDLOCK_UNREACHABLE,
            "r12: two of three are sentinels");
-    ok(strstr(a.nodes[0].error, REDLOCK_NOTIFICATION ? "sentinel" : "unknown command") != NULL,
+    ok(strstr(a.nodes[0].error, !REDLOCK_MINIMAL ? "sentinel" : "unknown command") != NULL,
        "r12: %s", a.nodes[0].error);
     redlock_deinit(&a.client);
     sentinels(0);
@@ -461,7 +461,7 @@ static void r14_a_flush_is_not_noticed(void)
 {
     int tries, both = 0;
 
-    if (!REDLOCK_RESTART_GUARD)
+    if (REDLOCK_MINIMAL)
         return;
     for (tries = 0; tries < 10 && !both; tries++) /* a try fails if the machine pauses for 3 s */
         both = second_holder(3000, flush);
@@ -747,7 +747,7 @@ static void r13_connected_when_it_was_busy(void)
     struct side a;
     long until = now_ms() + 60000;
 
-    if (!REDLOCK_RESTART_GUARD)
+    if (REDLOCK_MINIMAL)
         return;
     begin_guarded(&a, 2000);
     run_endless_script(1);
@@ -966,13 +966,13 @@ int main(void)
     one_server_in_two_places();
     a_crash_that_forgets();
     r14_a_flush_is_not_noticed();
-    if (REDLOCK_NOTIFICATION)
+    if (!REDLOCK_MINIMAL)
         notified_by_another_library();
     held_through_restarts();
     lost_when_all_hang();
     no_memory();
     servers_out_of_service();
-    if (REDLOCK_FENCING) {
+    if (!REDLOCK_MINIMAL) {
         fencing();
     }
     if (!REDLOCK_MINIMAL)

@@ -698,7 +698,7 @@ int main(void)
     many_processes();
     if (REDLOCK_FAIR) {
         r19_waiters_in_order(0);
-        if (REDLOCK_FENCING)
+        if (!REDLOCK_MINIMAL)
             r19_waiters_in_order(1);
         r19_a_release_that_is_denied();
         r19_without_memory();

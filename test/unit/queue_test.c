@@ -145,7 +145,7 @@ static int hear_part(struct end *end, struct rl_reply *reply, uint64_t *number)
         seen.pushes++;
         reply->command = RL_INVALIDATION;
         reply->owner = NULL;
-        return REDLOCK_NOTIFICATION;
+        return !REDLOCK_MINIMAL;
     }
     reply->owner = part.what == 'c' ? NULL : first->owner;
     reply->command = part.what == 'p' ? RL_PTTL : (uint8_t)(first->command & RL_COMMAND);
@@ -313,13 +313,13 @@ static unsigned any_command(void)
     static const unsigned commands[] = {RL_SET,     RL_EXTEND,  RL_REPAIR, RL_DELETE,
                                         RL_DELETE,  RL_SET,     RL_DELETE, RL_DELETE,
                                         RL_EVALSHA, RL_DELIFEQ, RL_FENCE,  RL_CONFIRM};
-    unsigned command = commands[roll(REDLOCK_FENCING ? 12 : !REDLOCK_MINIMAL ? 10 : 8)];
+    unsigned command = commands[roll(!REDLOCK_MINIMAL ? 12 : !REDLOCK_MINIMAL ? 10 : 8)];
 
     if (brief || !rl_is(command, RL_WRITES | RL_RELEASES))
         return RL_SET;
-    if (command == RL_DELETE && REDLOCK_NOTIFICATION && roll(3) == 0)
+    if (command == RL_DELETE && !REDLOCK_MINIMAL && roll(3) == 0)
         command |= RL_WITH_CACHING;
-    if ((command & RL_COMMAND) == RL_DELETE && REDLOCK_TEXTS && roll(3) == 0)
+    if ((command & RL_COMMAND) == RL_DELETE && !REDLOCK_MINIMAL && roll(3) == 0)
         command |= RL_WITH_PTTL;
     return command;
 }
@@ -460,7 +460,7 @@ static void say_main(struct end *end, unsigned command)
     } else if (kind == 1) {
         say(end, 'm', RL_DENIED, 0, "-NOPERM x\r\n");
     } else if (kind < 4 && command == RL_SET) {
-        say(end, 'm', RL_NO, 0, kind == 2 && REDLOCK_NOTIFICATION ? "_\r\n" : "$-1\r\n");
+        say(end, 'm', RL_NO, 0, kind == 2 && !REDLOCK_MINIMAL ? "_\r\n" : "$-1\r\n");
     } else if (command == RL_SET) {
         say(end, 'm', RL_YES, 0, "+OK\r\n");
     } else if (rl_is(command & RL_COMMAND, 1 << RL_FENCE | 1 << RL_CONFIRM)) {
@@ -557,7 +557,7 @@ static void server_step(void)
         seen.nonsense++;
         say(end, 'n', 0, 0, "*1\r\n*1\r\n:1\r\n");
     }
-    if (roll(20) == 0 && REDLOCK_NOTIFICATION)
+    if (roll(20) == 0 && !REDLOCK_MINIMAL)
         say(end, 'i', 0, 0,
             RESP_DEPTH_MAX < 2 ? ">1\r\n:1\r\n" : ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n");
     end->readable +=
@@ -863,10 +863,10 @@ int main(void)
        seen.unanswered);
     ok(seen.merges > 100 && seen.redirects > 100, "%lu shared a slot, %lu were redirected",
        seen.merges, seen.redirects);
-    ok(seen.replies > 1000 && (seen.pushes > 100 || !REDLOCK_NOTIFICATION) && seen.nonsense > 10,
+    ok(seen.replies > 1000 && (seen.pushes > 100 || REDLOCK_MINIMAL) && seen.nonsense > 10,
        "%lu replies, %lu pushes, %lu pieces of nonsense", seen.replies, seen.pushes, seen.nonsense);
     ok(seen.fulls > 100 || REDLOCK_PIPELINE_MAX > 100, "%lu times no free request", seen.fulls);
-    ok(seen.parts_of_several > 100 || !(REDLOCK_TEXTS || REDLOCK_NOTIFICATION),
+    ok(seen.parts_of_several > 100 || !(!REDLOCK_MINIMAL || !REDLOCK_MINIMAL),
        "%lu commands had several replies", seen.parts_of_several);
     failed = NULL;
     time_of_a_jam();

@@ -452,7 +452,7 @@ static void all_samples(void)
     size_t i;
 
     for (i = 0; i < sizeof samples / sizeof *samples; i++)
-        if (!REDLOCK_NOTIFICATION && needs_resp3(&samples[i]))
+        if (REDLOCK_MINIMAL && needs_resp3(&samples[i]))
             continue;
         else if (samples[i].levels <= RESP_DEPTH_MAX)
             try_sample(samples[i].bytes, samples[i].size, samples[i].log);
@@ -469,8 +469,8 @@ static void types_of_resp3(void)
         const uint8_t *cursor = (const uint8_t *)type;
 
         memset(&reader, 0, sizeof reader);
-        is_int(resp_read(&reader, &cursor, cursor + 1), REDLOCK_NOTIFICATION ? RESP_MORE : RESP_BAD,
-               "%c is %s", *type, REDLOCK_NOTIFICATION ? "a type" : "not a type of RESP2");
+        is_int(resp_read(&reader, &cursor, cursor + 1), !REDLOCK_MINIMAL ? RESP_MORE : RESP_BAD,
+               "%c is %s", *type, !REDLOCK_MINIMAL ? "a type" : "not a type of RESP2");
     }
 }
 
@@ -483,7 +483,7 @@ static void nest(const char *innermost, const char *said)
     for (depth = 0; depth < RESP_DEPTH_MAX; depth++) {
         size_t used = strlen(log);
 
-        strcat(bytes, depth % 2 == 0 || !REDLOCK_NOTIFICATION ? "*1\r\n" : "~1\r\n");
+        strcat(bytes, depth % 2 == 0 || REDLOCK_MINIMAL ? "*1\r\n" : "~1\r\n");
         if (depth == 0)
             snprintf(log, sizeof log, "item sequence 1 / ");
         else
@@ -507,7 +507,7 @@ static void nesting(void)
     nest("*3\r\n*0\r\n*2\r\n*-1\r\n*1\r\n$1\r\na\r\n$-1\r\n", "sequence 0");
     nest("*1\r\nx", "bad");
     nest("*1\r\n*1\r\n*-2\r\n", "bad");
-    if (!REDLOCK_NOTIFICATION)
+    if (REDLOCK_MINIMAL)
         return;
     nest("%1\r\n:7\r\n~1\r\n|1\r\n:1\r\n%1\r\n:2\r\n_\r\n:3\r\n", "sequence 0");
     nest("|1\r\n:1\r\n*1\r\n*1\r\n:2\r\n:7\r\n", "integer 7");
@@ -522,7 +522,7 @@ static void deep_nesting(void)
     struct log log;
     const char *type;
 
-    for (type = REDLOCK_NOTIFICATION ? "*~%|" : "*"; *type != '\0'; type++) {
+    for (type = !REDLOCK_MINIMAL ? "*~%|" : "*"; *type != '\0'; type++) {
         char head[16], tail[8];
         int i;
 
@@ -628,7 +628,7 @@ static void longest_sequences(void)
     feed_edge(&reader, bytes, strlen(bytes), &log);
     ok(strcmp(log.text, expected) == 0, "%s", expected);
 
-    if (!REDLOCK_NOTIFICATION)
+    if (REDLOCK_MINIMAL)
         return;
     snprintf(bytes, sizeof bytes, "%%%lld\r\n", (long long)RESP_SIZE_MAX / 2);
     snprintf(expected, sizeof expected, "item map %lld", (long long)RESP_SIZE_MAX / 2 * 2);
@@ -701,14 +701,14 @@ static void long_texts(void)
     const char *type;
     size_t i, j;
 
-    for (type = REDLOCK_NOTIFICATION ? "+-$!=,(" : "+-$"; *type != '\0'; type++) {
+    for (type = !REDLOCK_MINIMAL ? "+-$!=,(" : "+-$"; *type != '\0'; type++) {
         unsigned wrong = 0;
         for (i = 0; i < sizeof sizes / sizeof *sizes; i++)
             for (j = 0; j < sizeof steps / sizeof *steps; j++)
                 wrong += read_long(*type, sizes[i], steps[j]) != RESP_REPLY;
         is_int((long)wrong, 0, "%c: of a long text the item has the beginning and the size", *type);
     }
-    for (type = REDLOCK_NOTIFICATION ? "+-$!=" : "+-$"; *type != '\0'; type++) {
+    for (type = !REDLOCK_MINIMAL ? "+-$!=" : "+-$"; *type != '\0'; type++) {
         is_int(read_long(*type, RESP_SIZE_MAX, SIZE_MAX), RESP_REPLY, "%c of RESP_SIZE_MAX", *type);
         is_int(read_long(*type, (size_t)RESP_SIZE_MAX + 1, SIZE_MAX), RESP_BAD, "%c one longer",
                *type);
@@ -791,8 +791,8 @@ static void noise(void)
     }
     if (!ok(round == 100000, "100000 rounds of noise: the same whole and byte by byte"))
         printf("# round %lu: %s\n# but: %s\n", round, whole.text, drip.text);
-    ok(replies > (REDLOCK_NOTIFICATION ? 100000 : 20000) && bad > 50000 &&
-           bad < (REDLOCK_NOTIFICATION ? 99000 : 100000),
+    ok(replies > (!REDLOCK_MINIMAL ? 100000 : 20000) && bad > 50000 &&
+           bad < (!REDLOCK_MINIMAL ? 99000 : 100000),
        "rounds of noise: %lu bad, %lu replies", bad, replies);
 }
 
