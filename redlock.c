@@ -1044,8 +1044,8 @@ static void rl_note_free(struct redlock_lock *lock, unsigned nodes)
 
 /* Counts a reply to the present command. After the decision a held lock notes for its caller who
    has granted it. The replies to a rollback only name the holder, and say where the key is gone. */
-static void rl_count_vote(struct redlock_lock *lock, const struct redlock_node *node,
-                          const struct rl_reply *reply)
+static void rl_count_vote(const struct redlock_client *c, struct redlock_lock *lock,
+                          const struct redlock_node *node, const struct rl_reply *reply)
 {
     const struct resp_item *item = &node->priv.reader.item;
     unsigned bit = node->priv.bit, state = lock->priv.state, vote = reply->vote;
@@ -1064,7 +1064,8 @@ static void rl_count_vote(struct redlock_lock *lock, const struct redlock_node *
     } else if (vote == RL_NO) {
         rl_set(&lock->refused, bit);
         rl_clear(&lock->granted, bit);
-    } else if (vote != RL_UNPROVED || rl_is_held(lock)) {
+    } else if (vote != RL_UNPROVED ||
+               (rl_is_held(lock) && rl_is_quorum(c, lock->members))) { /* else it explains a loss */
         rl_clear(&lock->refused, bit);
         rl_set(&lock->granted, bit);
         if (state == RL_ASKING || state == RL_AGREEING)
@@ -1089,7 +1090,9 @@ static void rl_miss_vote(const struct redlock_node *node, struct redlock_lock *l
         rl_set(&lock->priv.round.resent, bit);
 }
 
-static void rl_replied(struct redlock_client *c, struct redlock_node *node, struct rl_reply *reply)
+/* Inline: there is one call, and it runs for each reply. */
+static inline void rl_replied(struct redlock_client *c, struct redlock_node *node,
+                              struct rl_reply *reply)
 {
     const struct resp_item *item = &node->priv.reader.item;
     struct redlock_lock *lock = (struct redlock_lock *)reply->owner; /* unless it is OWED */
@@ -1127,7 +1130,7 @@ static void rl_replied(struct redlock_client *c, struct redlock_node *node, stru
             !rl_has_vote(c, lock, node, reply->command))
             reply->vote = RL_LATER;
         if (now || rl_is_held(lock))
-            rl_count_vote(lock, node, reply);
+            rl_count_vote(c, lock, node, reply);
         if (!now)
             rl_hold_count_late_grant(c, lock, bit, reply);
     }
@@ -1233,12 +1236,14 @@ static struct redlock_lock *rl_heap_meld_siblings(struct redlock_lock *lock)
 
 static void rl_heap_remove(struct redlock_client *c, struct redlock_lock *lock)
 {
-    struct redlock_lock *next = lock->priv.heap.next, *prev = lock->priv.heap.prev;
-    struct redlock_lock *children = rl_heap_meld_siblings(lock->priv.heap.child);
+    struct redlock_lock *next = lock->priv.heap.next, *prev = lock->priv.heap.prev, *children;
 
-    if (lock == c->priv.first_due) {
+    if (prev == NULL && lock != c->priv.first_due)
+        return; /* it does not stand there */
+    children = rl_heap_meld_siblings(lock->priv.heap.child);
+    if (prev == NULL) {
         c->priv.first_due = children;
-    } else if (prev != NULL) {
+    } else {
         *(prev->priv.heap.child == lock ? &prev->priv.heap.child : &prev->priv.heap.next) = next;
         if (next != NULL)
             next->priv.heap.prev = prev;
@@ -1276,8 +1281,9 @@ REDLOCK_PRIVATE void rl_lock_move(struct redlock_client *c, struct redlock_lock 
     lock->priv.prev = list->last;
     *(list->last != NULL ? &list->last->priv.next : &list->first) = lock;
     list->last = lock;
-    if (where == RL_LINE || where == RL_WAIT || where == RL_WAIT_HELD)
-        rl_lock_set_due(c, lock, lock->priv.due_us);
+    if ((where == RL_LINE || where == RL_WAIT || where == RL_WAIT_HELD) &&
+        lock->priv.due_us != REDLOCK_NEVER)
+        c->priv.first_due = rl_heap_meld(c->priv.first_due, lock);
 }
 
 REDLOCK_PRIVATE void rl_lock_schedule(struct redlock_client *c, struct redlock_lock *lock)
