@@ -37,6 +37,18 @@
     "net.c needs POSIX.1-2008: include it before any system header, or compile with -D_POSIX_C_SOURCE=200809L"
 #endif
 
+/* On NuttX /dev/urandom begins with the same bytes after each boot, unless it has a hardware
+   generator or the board seeds its entropy pool. Two boards with one token would take each other's
+   lock for their own. */
+#ifdef __NuttX__
+#include <nuttx/config.h>
+#if defined(CONFIG_DEV_URANDOM) && !defined(CONFIG_DEV_URANDOM_ARCH) &&                            \
+    !(defined(CONFIG_DEV_URANDOM_RANDOM_POOL) && defined(CONFIG_BOARD_INITRNGSEED))
+#error                                                                                             \
+    "/dev/urandom would repeat itself after each boot: set CONFIG_DEV_URANDOM_ARCH, or CONFIG_DEV_URANDOM_RANDOM_POOL and CONFIG_BOARD_INITRNGSEED, or clear CONFIG_DEV_URANDOM and bring your own `entropy` in struct redlock_io"
+#endif
+#endif
+
 /* Functions and flags that some systems lack. With REDLOCK_WITHOUT_... they are not used on Linux
    either, for the tests. ppoll is declared only with _GNU_SOURCE; if a program has included a
    header of glibc before, defining it here is too late. */

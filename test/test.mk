@@ -127,6 +127,7 @@ $(B)/lacks/torture: test/servers/torture_test.c net.c $(OBJECTS-lacks)
 	$(COMPILE-lacks) $(LACKS:%=-DREDLOCK_WITHOUT_%) $< net.c $(OBJECTS-lacks) $(WRAPS) -o $@
 test-lacks: deps-programs $(LACKS:%=$(B)/lacks/%) $(B)/lacks/all $(B)/lacks/torture ## net.c without getrandom, ppoll and others that not every system has
 	prove -j 4 -e '' $(LACKS:%=$(B)/lacks/%) $(B)/lacks/all $(B)/lacks/torture
+	prove -e sh test/ports/nuttx.sh
 
 # `prove` runs each scenario as a separate test, in parallel, because the scenarios mostly wait. Then all again with sanitizers,
 # and with the static program.
