@@ -60,8 +60,10 @@
     !defined(REDLOCK_WITHOUT_PPOLL)
 #define NET_PPOLL
 #endif
-#if defined(SOCK_NONBLOCK) && defined(SOCK_CLOEXEC) && !defined(REDLOCK_WITHOUT_SOCK_NONBLOCK)
-#define NET_SOCK_FLAGS (SOCK_NONBLOCK | SOCK_CLOEXEC)
+#if defined(SOCK_CLOEXEC) && !defined(REDLOCK_WITHOUT_SOCK_CLOEXEC)
+#define NET_SOCK_CLOEXEC SOCK_CLOEXEC
+#else
+#define NET_SOCK_CLOEXEC 0
 #endif
 #if defined(CLOCK_BOOTTIME) && !defined(REDLOCK_WITHOUT_CLOCK_BOOTTIME)
 #define NET_CLOCK CLOCK_BOOTTIME
@@ -222,26 +224,20 @@ static int net_fd(const struct redlock_node *node)
 }
 
 /* A non-blocking socket that child processes do not inherit, that sends small packets at once, and
-   raises no SIGPIPE. */
+   raises no SIGPIPE. SOCK_NONBLOCK would save a system call, but NuttX ignores it where a modem or a
+   Wi-Fi chip has the sockets, and F_GETFL has the flag all the same. */
 static int net_socket(int family)
 {
-    int on = 1;
-#ifdef NET_SOCK_FLAGS
-    int fd = socket(family, SOCK_STREAM | NET_SOCK_FLAGS, 0);
+    int on = 1, fd = socket(family, SOCK_STREAM | NET_SOCK_CLOEXEC, 0);
 
     if (fd < 0)
         return -1;
-#else
-    int fd = socket(family, SOCK_STREAM, 0);
-
-    if (fd < 0)
-        return -1;
-    (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
     if (fcntl(fd, F_SETFL, O_NONBLOCK) != 0) {
         (void)close(fd);
         return -1;
     }
-#endif
+    if (NET_SOCK_CLOEXEC == 0)
+        (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
     if (family != AF_UNIX) /* if it fails, sending is slower: no error */
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 #ifdef SO_NOSIGPIPE

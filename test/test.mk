@@ -118,7 +118,7 @@ test-torture: test/servers/torture_test.c test/lib/side.h test/lib/servers.c $(L
 	prove -e '' $(B)/torture/torture_test
 
 # net.c on systems without some functions and flags of Linux: without each of these, and without all.
-LACKS = GETRANDOM PPOLL SOCK_NONBLOCK CLOCK_BOOTTIME MSG_NOSIGNAL
+LACKS = GETRANDOM PPOLL SOCK_CLOEXEC CLOCK_BOOTTIME MSG_NOSIGNAL
 CC-lacks = gcc $(SAN)
 $(eval $(call objects,lacks,test/lib/servers.c $(CORE)))
 $(B)/lacks/%: test/servers/net_test.c net.c $(OBJECTS-lacks)

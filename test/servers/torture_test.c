@@ -69,10 +69,10 @@ enum { HAS_PPOLL = 0 };
 #else
 enum { HAS_PPOLL = 1 };
 #endif
-#ifdef REDLOCK_WITHOUT_SOCK_NONBLOCK
-enum { HAS_SOCK_NONBLOCK = 0 };
+#ifdef REDLOCK_WITHOUT_SOCK_CLOEXEC
+enum { HAS_SOCK_CLOEXEC = 0 };
 #else
-enum { HAS_SOCK_NONBLOCK = 1 };
+enum { HAS_SOCK_CLOEXEC = 1 };
 #endif
 #ifdef REDLOCK_WITHOUT_CLOCK_BOOTTIME
 enum { HAS_BOOTTIME = 0 };
@@ -88,8 +88,6 @@ enum { HAS_NOSIGNAL = 1 };
 static int is_used(enum call call)
 {
     switch (call) {
-    case FCNTL:
-        return !HAS_SOCK_NONBLOCK;
     case POLL:
         return !HAS_PPOLL;
     case PPOLL:
@@ -213,6 +211,7 @@ enum { WAYS = sizeof ways / sizeof *ways };
 static struct {
     int armed;             /* only the library's calls fail, not those of the test */
     int old;               /* getrandom fails like on an old kernel */
+    int deaf;              /* socket ignores SOCK_NONBLOCK, and F_GETFL has the flag all the same */
     const struct way *way; /* NULL: none, calls are only counted */
     unsigned nth;          /* which call fails, from 1 */
     int forever;           /* also all calls after that */
@@ -255,6 +254,8 @@ WRAPPED(int, socket, int family, int type, int protocol)
 {
     if (plan.armed)
         plan.types |= type;
+    if (plan.deaf)
+        type &= ~SOCK_NONBLOCK;
     return fails(SOCKET) ? -1 : __real_socket(family, type, protocol);
 }
 
@@ -338,6 +339,8 @@ WRAPPED(int, fcntl, int fd, int command, ...)
     va_start(arguments, command);
     value = va_arg(arguments, int);
     va_end(arguments);
+    if (plan.deaf && command == F_GETFL)
+        return __real_fcntl(fd, command, value) | O_NONBLOCK;
     return command == F_SETFL && fails(FCNTL) ? -1 : __real_fcntl(fd, command, value);
 }
 
@@ -616,7 +619,7 @@ static void calls(void)
                is_used(call) ? "" : " not");
     is_int(plan.made[READ] > 0, !HAS_GETRANDOM,
            "no fault: the random device is read only without getrandom");
-    is_int((plan.types & SOCK_NONBLOCK) != 0, HAS_SOCK_NONBLOCK, "no fault: SOCK_NONBLOCK");
+    is_int((plan.types & SOCK_CLOEXEC) != 0, HAS_SOCK_CLOEXEC, "no fault: SOCK_CLOEXEC");
     is_int((plan.flags & MSG_NOSIGNAL) != 0, HAS_NOSIGNAL, "no fault: MSG_NOSIGNAL");
 }
 
@@ -702,6 +705,33 @@ static void no_new_sockets(const struct way *way)
     redlock_deinit(&client);
 }
 
+/* NuttX where a modem or a Wi-Fi chip has the sockets: SOCK_NONBLOCK has no effect, and F_GETFL does not tell. Where a
+   socket blocked, the library would wait for a hung server for ever. */
+static void ignored_flag(void)
+{
+    struct redlock_node nodes[NODES];
+    struct redlock_client client;
+    struct redlock_lock lock;
+    int i, blocking = 0;
+
+    memset(nodes, 0, sizeof nodes);
+    for (i = 0; i < NODES; i++)
+        nodes[i].address = i == 2 ? servers[i].local : servers[i].address;
+    redlock_init(&client, redlock_posix(), nodes, NODES, NULL);
+    redlock_lock_init(&lock, "key", 3, 30000);
+    plan.deaf = 1;
+    alarm(120); /* ends a call that blocks */
+    is_int((int)redlock_acquire(&client, &lock, 20000), REDLOCK_OK, "SOCK_NONBLOCK is ignored");
+    settle(&client);
+    plan.deaf = 0;
+    for (i = 0; i < NODES; i++)
+        blocking += (__real_fcntl((int)nodes[i].handle, F_GETFL, 0) & O_NONBLOCK) == 0;
+    is_int(blocking, 0, "SOCK_NONBLOCK is ignored: no socket blocks");
+    redlock_release(&client, &lock, 20000);
+    alarm(0);
+    redlock_deinit(&client);
+}
+
 int main(int count, char **words)
 {
     static const struct way no_descriptors = {SOCKET, EMFILE, 0, NO_VOTE};
@@ -712,12 +742,12 @@ int main(int count, char **words)
     names();
     servers_start(servers, NODES, NULL);
     calls();
+    ignored_flag();
     for (i = 0; i < WAYS; i++)
         if (is_used(ways[i].call))
             torture(&ways[i], most);
     torture(&lost_packet, most);
     no_new_sockets(&no_descriptors);
-    if (is_used(FCNTL))
-        no_new_sockets(&blocks);
+    no_new_sockets(&blocks);
     return done_testing();
 }
