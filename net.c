@@ -223,12 +223,46 @@ static int net_fd(const struct redlock_node *node)
     return (int)node->handle;
 }
 
-/* A non-blocking socket that child processes do not inherit, that sends small packets at once, and
-   raises no SIGPIPE. SOCK_NONBLOCK would save a system call, but NuttX ignores it where a modem or a
-   Wi-Fi chip has the sockets, and F_GETFL has the flag all the same. */
+/* Small packets go at once. The end of an idle connection that a NAT or a load balancer forgets in
+   silence is noticed: TCP asks the server after 15 s of silence, then each 5 s, and gives up when
+   three questions have no answer, after 30 s. docs/settings.md has these times. A system that lacks
+   an option has times of its own, often hours. While a reply is owed, stall_ms is the limit, so
+   TCP_USER_TIMEOUT is not needed. If an option fails, its part is missing: no error. */
+static void net_tune(int fd)
+{
+    static const struct {
+        int level, name, value;
+    } options[] = {
+        {IPPROTO_TCP, TCP_NODELAY, 1},
+        {SOL_SOCKET, SO_KEEPALIVE, 1},
+#if defined(TCP_KEEPIDLE)
+        {IPPROTO_TCP, TCP_KEEPIDLE, 15},
+#elif defined(TCP_KEEPALIVE) /* macOS */
+        {IPPROTO_TCP, TCP_KEEPALIVE, 15},
+#endif
+#ifdef TCP_KEEPINTVL
+        {IPPROTO_TCP, TCP_KEEPINTVL, 5},
+#endif
+#ifdef TCP_KEEPCNT
+        {IPPROTO_TCP, TCP_KEEPCNT, 3},
+#endif
+    };
+    unsigned i;
+
+    for (i = 0; i < sizeof options / sizeof *options; i++)
+        (void)setsockopt(fd, options[i].level, options[i].name, &options[i].value,
+                         sizeof options[i].value);
+}
+
+/* A non-blocking socket that child processes do not inherit, and that raises no SIGPIPE.
+   SOCK_NONBLOCK would save a system call, but NuttX ignores it where a modem or a Wi-Fi chip has
+   the sockets, and F_GETFL has the flag all the same. */
 static int net_socket(int family)
 {
-    int on = 1, fd = socket(family, SOCK_STREAM | NET_SOCK_CLOEXEC, 0);
+    int fd = socket(family, SOCK_STREAM | NET_SOCK_CLOEXEC, 0);
+#ifdef SO_NOSIGPIPE
+    int on = 1;
+#endif
 
     if (fd < 0)
         return -1;
@@ -238,8 +272,8 @@ static int net_socket(int family)
     }
     if (NET_SOCK_CLOEXEC == 0)
         (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
-    if (family != AF_UNIX) /* if it fails, sending is slower: no error */
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    if (family != AF_UNIX)
+        net_tune(fd);
 #ifdef SO_NOSIGPIPE
     (void)setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &on, sizeof on);
 #endif

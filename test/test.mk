@@ -165,8 +165,9 @@ $(B)/partition/%: test/servers/%.c test/servers/partition.h test/lib/side.h test
 	@mkdir -p $(@D)
 	gcc -O1 -g $(WARN) $(POSIX) -I. -Itest/lib -Itest/engine $< test/lib/servers.c $(LIB) -o $@
 
-test-partition: deps-partition $(B)/partition/partition_test $(B)/partition/late_test
-	prove -e 'sh test/servers/partition.sh' $(B)/partition/partition_test $(B)/partition/late_test
+PARTITION = partition_test late_test idle_test
+test-partition: deps-partition $(PARTITION:%=$(B)/partition/%)
+	prove -j 3 -e 'sh test/servers/partition.sh' $(PARTITION:%=$(B)/partition/%)
 
 # The transports in examples/.
 test-tls: deps-transports test/ports/tls_test.c test/lib/side.h test/lib/servers.c $(wildcard examples/tls/* extra/redlock_tls.*) $(LIB) $(HEADERS) ## TLS with mbedTLS, on real servers
@@ -220,7 +221,7 @@ TESTS = test-vendor test-cli soak mutants test-single model test-large test-swit
 test: ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
 	@tools/deps.sh test
 	@$(MAKE) -s $(ONE) man $(B)/libredlock.a $(B)/redlock $(B)/redlock-static
-	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test late_test api_test tls_test lwip_test loops_test hpp_test check_test cli_test cli_tls soak' test/all.sh $(TESTS)
+	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test late_test idle_test api_test tls_test lwip_test loops_test hpp_test check_test cli_test cli_tls soak' test/all.sh $(TESTS)
 
 # The quick start, and then these commands of README; takes the last commit. SUITE=trixie is Debian 13, SUITE=bookworm is Debian 12.
 SUITE =

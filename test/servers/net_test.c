@@ -8,6 +8,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -322,6 +324,33 @@ static void descriptors(void)
     is_int(open_descriptors(), before, "all descriptors are closed");
 }
 
+static int option(int fd, int level, int name)
+{
+    int value = -1;
+    socklen_t size = sizeof value;
+
+    return getsockopt(fd, level, name, &value, &size) == 0 ? value : -1;
+}
+
+/* docs/settings.md: a dead idle connection is noticed after 30 s. idle_test sees it, where it may have a network. */
+static void keep_alive(void)
+{
+    int fd;
+
+    begin(servers[2].local);
+    redlock_acquire(&client, &lock, 5000);
+    fd = (int)nodes[1].handle;
+    is_int(option(fd, SOL_SOCKET, SO_KEEPALIVE), 1, "an idle connection is probed");
+#if defined(TCP_KEEPIDLE) && defined(TCP_KEEPINTVL) && defined(TCP_KEEPCNT)
+    is_int(option(fd, IPPROTO_TCP, TCP_KEEPIDLE) +
+               option(fd, IPPROTO_TCP, TCP_KEEPINTVL) * option(fd, IPPROTO_TCP, TCP_KEEPCNT),
+           30, "its end is noticed after so many seconds");
+#endif
+    is_int(option((int)nodes[0].handle, SOL_SOCKET, SO_KEEPALIVE), 0, "a unix socket is not");
+    redlock_release(&client, &lock, 5000);
+    redlock_deinit(&client);
+}
+
 static void no_descriptors(void)
 {
     struct rlimit limit, old;
@@ -487,6 +516,7 @@ int main(void)
     hostile_servers();
     honest_but_slow();
     descriptors();
+    keep_alive();
     no_descriptors();
     no_poll();
     high_descriptors();
