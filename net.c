@@ -4,7 +4,11 @@
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
-#ifndef _POSIX_C_SOURCE
+#if defined(__FreeBSD__) || defined(__NetBSD__) || defined(__OpenBSD__)
+#if !defined(_POSIX_C_SOURCE) && !defined(_XOPEN_SOURCE)
+#define NET_BSD /* each of these would hide what is not in POSIX */
+#endif
+#elif !defined(_POSIX_C_SOURCE)
 #define _POSIX_C_SOURCE 200809L /* before any system header */
 #endif
 #if defined(__linux__) && !defined(_GNU_SOURCE)
@@ -19,7 +23,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -49,13 +52,44 @@
 #endif
 #endif
 
-/* Functions and flags that some systems lack. With REDLOCK_WITHOUT_... they are not used on Linux
-   either, for the tests. ppoll is declared only with _GNU_SOURCE; if a program has included a
-   header of glibc before, defining it here is too late. */
-#if defined(__linux__) && !defined(REDLOCK_WITHOUT_GETRANDOM)
+/* ---- What some systems lack ----------------------------------------------------------------- */
+
+/* With REDLOCK_WITHOUT_... a function or a flag is not used where it exists either. */
+
+/* The functions of <sys/random.h> came with glibc 2.25, musl 1.1.20, Android 9 and macOS 10.12; a
+   toolchain may have a newer header than its target. A compiler that cannot be asked for a header is
+   older. On Linux getrandom is better: getentropy may block soon after boot. */
+#if (defined(__linux__) || defined(__APPLE__)) && defined(__has_include)
+#if __has_include(<sys/random.h>) && (!defined(__ANDROID_API__) || __ANDROID_API__ >= 28) &&        \
+    (!defined(__GLIBC__) || __GLIBC__ > 2 || __GLIBC_MINOR__ >= 25)
 #include <sys/random.h>
-#define NET_GETRANDOM
+#define NET_RANDOM_H
 #endif
+#endif
+#ifdef __NetBSD__
+#include <sys/param.h> /* its version */
+#endif
+#if defined(NET_RANDOM_H) && defined(__linux__) && !defined(REDLOCK_WITHOUT_GETRANDOM)
+#define NET_GETRANDOM
+#elif defined(REDLOCK_WITHOUT_GETENTROPY) /* the device remains */
+#elif defined(NET_RANDOM_H)
+#define NET_GETENTROPY
+#elif defined(NET_BSD)
+#if defined(__OpenBSD__) || (defined(__FreeBSD__) && __FreeBSD__ >= 12) ||                         \
+    (defined(__NetBSD__) && __NetBSD_Version__ >= 1000000000)
+#define NET_GETENTROPY
+#endif
+#endif
+
+/* NuttX has the names of interfaces only if it is asked to. */
+#if !defined(REDLOCK_WITHOUT_IF_NAMETOINDEX) &&                                                    \
+    (!defined(__NuttX__) || defined(CONFIG_NETDEV_IFINDEX))
+#include <net/if.h>
+#define NET_INTERFACES
+#endif
+
+/* ppoll is declared only with _GNU_SOURCE. If a program has included a header of glibc before,
+   defining it here is too late. */
 #if defined(__linux__) && (!defined(__GLIBC__) || defined(__USE_GNU)) &&                           \
     !defined(REDLOCK_WITHOUT_PPOLL)
 #define NET_PPOLL
@@ -65,7 +99,8 @@
 #else
 #define NET_SOCK_CLOEXEC 0
 #endif
-#if defined(CLOCK_BOOTTIME) && !defined(REDLOCK_WITHOUT_CLOCK_BOOTTIME)
+/* On FreeBSD 13 it is another name for CLOCK_UPTIME. */
+#if defined(CLOCK_BOOTTIME) && !defined(__FreeBSD__) && !defined(REDLOCK_WITHOUT_CLOCK_BOOTTIME)
 #define NET_CLOCK CLOCK_BOOTTIME
 #endif
 #if defined(MSG_NOSIGNAL) && !defined(REDLOCK_WITHOUT_MSG_NOSIGNAL)
@@ -125,17 +160,20 @@ static uint16_t net_split(const char *address, char *host, size_t room)
 /* "fe80::1%eth0": the part after % is the name of the interface. */
 static int net_parse_v6(char *host, struct sockaddr_in6 *out)
 {
+#ifdef NET_INTERFACES
     char *scope = strchr(host, '%');
 
     if (scope != NULL)
         *scope++ = '\0';
+#endif
     if (inet_pton(AF_INET6, host, &out->sin6_addr) != 1)
         return 0;
     out->sin6_family = AF_INET6;
-    if (scope == NULL)
-        return 1;
-    out->sin6_scope_id = if_nametoindex(scope);
-    return out->sin6_scope_id != 0;
+#ifdef NET_INTERFACES
+    if (scope != NULL && (out->sin6_scope_id = if_nametoindex(scope)) == 0)
+        return 0;
+#endif
+    return 1;
 }
 
 /* Parses a node's address. It must be numeric, because a name lookup would block. Returns its
@@ -176,20 +214,31 @@ static int net_append(char *text, size_t room, const char *more)
     return net_copy(text + used, room - used, more, strlen(more));
 }
 
-/* Writes "10.0.0.1", or "[fe80::1%eth0]". Returns 0; -1 if there is no room, or the interface does
-   not exist any more. */
+/* Appends "%eth0". Returns 0 if there is no room, or the interface does not exist any more. */
+static int net_append_scope(char *text, size_t room, unsigned index)
+{
+#ifdef NET_INTERFACES
+    char name[IF_NAMESIZE];
+
+    return if_indextoname(index, name) != NULL && net_append(text, room, "%") &&
+           net_append(text, room, name);
+#else
+    (void)text;
+    (void)room;
+    (void)index;
+    return 0;
+#endif
+}
+
+/* Writes "10.0.0.1", or "[fe80::1%eth0]". Returns 0, or -1. */
 static int net_print(const union net_address *address, char *text, size_t size)
 {
-    char scope[IF_NAMESIZE];
-
     if (address->any.sa_family == AF_INET)
         return inet_ntop(AF_INET, &address->v4.sin_addr, text, (socklen_t)size) != NULL ? 0 : -1;
     text[0] = '[';
     if (inet_ntop(AF_INET6, &address->v6.sin6_addr, text + 1, (socklen_t)size - 1) == NULL)
         return -1;
-    if (address->v6.sin6_scope_id != 0 &&
-        (if_indextoname(address->v6.sin6_scope_id, scope) == NULL || !net_append(text, size, "%") ||
-         !net_append(text, size, scope)))
+    if (address->v6.sin6_scope_id != 0 && !net_append_scope(text, size, address->v6.sin6_scope_id))
         return -1;
     return net_append(text, size, "]") ? 0 : -1;
 }
@@ -476,7 +525,8 @@ static uint32_t net_process(void *context)
     return net_counts_forks ? net_forks : (uint32_t)getpid();
 }
 
-/* For kernels without getrandom, and sandboxes that forbid it. */
+/* The last way: it needs a descriptor, and a file that a chroot may lack and that pledge and other
+   sandboxes forbid. */
 static int net_device_entropy(uint8_t *bytes, size_t size)
 {
     int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
@@ -508,6 +558,9 @@ static int net_entropy(void *context, void *bytes, size_t size)
         return 0;
     if (got < 0 && errno == EAGAIN)
         return -1;
+#elif defined(NET_GETENTROPY)
+    if (getentropy(bytes, size) == 0) /* 256 bytes at most */
+        return 0;
 #endif
     return net_device_entropy((uint8_t *)bytes, size);
 }

@@ -447,8 +447,9 @@ struct redlock_io {
    REDLOCK_MINIMAL. */
 REDLOCK_API void redlock_set_error(struct redlock_node *node, const char *what, const char *why);
 
-/* The table for POSIX, in net.c: non-blocking close-on-exec sockets, poll(), TCP_NODELAY, no
-   SIGPIPE, CLOCK_BOOTTIME where there is one, getrandom. Constant; any thread. */
+/* The table for POSIX, in net.c: non-blocking close-on-exec sockets, poll(), TCP_NODELAY, TCP
+   keep-alive, no SIGPIPE, CLOCK_BOOTTIME where there is one, getrandom or getentropy. Constant; any
+   thread. */
 REDLOCK_API const struct redlock_io *redlock_posix(void);
 
 #define REDLOCK_ADDRESS_MAX 119 /* bytes of an address that redlock_resolve writes */

@@ -118,7 +118,7 @@ test-torture: test/servers/torture_test.c test/lib/side.h test/lib/servers.c $(L
 	prove -e '' $(B)/torture/torture_test
 
 # net.c on systems without some functions and flags of Linux: without each of these, and without all.
-LACKS = GETRANDOM PPOLL SOCK_CLOEXEC CLOCK_BOOTTIME MSG_NOSIGNAL
+LACKS = GETRANDOM GETENTROPY PPOLL SOCK_CLOEXEC CLOCK_BOOTTIME MSG_NOSIGNAL IF_NAMETOINDEX
 CC-lacks = gcc $(SAN)
 $(eval $(call objects,lacks,test/lib/servers.c $(CORE)))
 $(B)/lacks/%: test/servers/net_test.c net.c $(OBJECTS-lacks)
@@ -127,7 +127,7 @@ $(B)/lacks/torture: test/servers/torture_test.c net.c $(OBJECTS-lacks)
 	$(COMPILE-lacks) $(LACKS:%=-DREDLOCK_WITHOUT_%) $< net.c $(OBJECTS-lacks) $(WRAPS) -o $@
 test-lacks: deps-programs $(LACKS:%=$(B)/lacks/%) $(B)/lacks/all $(B)/lacks/torture ## net.c without getrandom, ppoll and others that not every system has
 	prove -j 4 -e '' $(LACKS:%=$(B)/lacks/%) $(B)/lacks/all $(B)/lacks/torture
-	prove -e sh test/ports/nuttx.sh
+	prove -e sh test/ports/systems.sh
 
 # `prove` runs each scenario as a separate test, in parallel, because the scenarios mostly wait. Then all again with sanitizers,
 # and with the static program.

@@ -59,7 +59,7 @@ static const char *const call_names[CALLS] = {
     "read",        "getaddrinfo", "if_indextoname", "pthread_atfork"};
 
 /* Which of the optional functions and flags this build uses. */
-#ifdef REDLOCK_WITHOUT_GETRANDOM
+#ifdef REDLOCK_WITHOUT_GETRANDOM /* and getentropy: the device */
 enum { HAS_GETRANDOM = 0 };
 #else
 enum { HAS_GETRANDOM = 1 };
