@@ -230,17 +230,17 @@ static int net_append_scope(char *text, size_t room, unsigned index)
 #endif
 }
 
-/* Writes "10.0.0.1", or "[fe80::1%eth0]". Returns 0, or -1. */
+/* Writes "10.0.0.1", or "[fe80::1%eth0]". Returns 0 if there is no room, or a name is missing. */
 static int net_print(const union net_address *address, char *text, size_t size)
 {
     if (address->any.sa_family == AF_INET)
-        return inet_ntop(AF_INET, &address->v4.sin_addr, text, (socklen_t)size) != NULL ? 0 : -1;
+        return inet_ntop(AF_INET, &address->v4.sin_addr, text, (socklen_t)size) != NULL;
     text[0] = '[';
     if (inet_ntop(AF_INET6, &address->v6.sin6_addr, text + 1, (socklen_t)size - 1) == NULL)
-        return -1;
+        return 0;
     if (address->v6.sin6_scope_id != 0 && !net_append_scope(text, size, address->v6.sin6_scope_id))
-        return -1;
-    return net_append(text, size, "]") ? 0 : -1;
+        return 0;
+    return net_append(text, size, "]");
 }
 
 int redlock_resolve(const char *name, char *text, size_t size)
@@ -248,21 +248,20 @@ int redlock_resolve(const char *name, char *text, size_t size)
     struct addrinfo hints, *found;
     const char *port = strrchr(name, ':');
     char host[96];
-    int failed;
+    int failed, fits;
 
     if (strncmp(name, net_local_prefix, sizeof net_local_prefix - 1) == 0)
-        return net_copy(text, size, name, strlen(name)) ? 0 : -1;
+        return net_copy(text, size, name, strlen(name)) ? 0 : REDLOCK_RESOLVE_INVALID;
     if (net_split(name, host, sizeof host) == 0 || size < 4)
-        return -1;
+        return REDLOCK_RESOLVE_INVALID;
     memset(&hints, 0, sizeof hints);
     hints.ai_socktype = SOCK_STREAM;
     if ((failed = getaddrinfo(host, NULL, &hints, &found)) != 0)
         return failed;
-    failed = net_print((const union net_address *)(const void *)found->ai_addr, text, size);
+    fits = net_print((const union net_address *)(const void *)found->ai_addr, text, size) &&
+           net_append(text, size, port);
     freeaddrinfo(found);
-    if (failed != 0)
-        return failed;
-    return net_append(text, size, port) ? 0 : -1;
+    return fits ? 0 : REDLOCK_RESOLVE_INVALID;
 }
 
 /* ---- Sockets -------------------------------------------------------------------------------- */

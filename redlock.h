@@ -452,13 +452,14 @@ REDLOCK_API void redlock_set_error(struct redlock_node *node, const char *what, 
    thread. */
 REDLOCK_API const struct redlock_io *redlock_posix(void);
 
-#define REDLOCK_ADDRESS_MAX 119 /* bytes of an address that redlock_resolve writes */
+#define REDLOCK_ADDRESS_MAX 119          /* bytes of an address that redlock_resolve writes */
+#define REDLOCK_RESOLVE_INVALID (-10000) /* redlock_resolve; no EAI_ code has this value */
 
 /* Looks up "host:port" or "[v6]:port" and writes a numeric address for node->address to `text`, the
-   first one that getaddrinfo returns; a unix: address is copied. 0; -1 when `name` has no such
-   form, its host is longer than 95 bytes, or `text` is too small (REDLOCK_ADDRESS_MAX + 1 is
-   enough); or the EAI_ code of getaddrinfo. Blocks as long as getaddrinfo does, maybe minutes: the
-   library never calls it. In net.c. */
+   first one that getaddrinfo returns; a unix: address is copied. 0; REDLOCK_RESOLVE_INVALID when
+   `name` has no such form, its host is longer than 95 bytes, or `text` is too small
+   (REDLOCK_ADDRESS_MAX + 1 is enough); or the EAI_ code of getaddrinfo, for gai_strerror. Blocks as
+   long as getaddrinfo does, maybe minutes: the library never calls it. In net.c. */
 REDLOCK_API int redlock_resolve(const char *name, char *text, size_t size);
 
 #ifdef __cplusplus

@@ -210,7 +210,8 @@ void names_load(void)
             begin_lookup(i);
         else if ((failed = redlock_resolve(target->url.address, target->address,
                                            sizeof target->address)) != 0)
-            target->error = failed == -1 ? "the address is too long" : gai_strerror(failed);
+            target->error = failed == REDLOCK_RESOLVE_INVALID ? "the address is too long"
+                                                              : gai_strerror(failed);
     }
     for (i = 0; i < target_count; i++) {
         take_answer(i, until_us);

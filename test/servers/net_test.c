@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
@@ -286,33 +287,50 @@ static void good_addresses(void)
 
 static void names(void)
 {
+    static const int errors[] = {0,           EAI_AGAIN,  EAI_BADFLAGS, EAI_FAIL,
+                                 EAI_FAMILY,  EAI_MEMORY, EAI_NONAME,   EAI_OVERFLOW,
+                                 EAI_SERVICE, EAI_SYSTEM, EAI_SOCKTYPE};
     char text[64];
+    unsigned i;
 
     is_int(redlock_resolve("127.0.0.1:7001", text, sizeof text), 0, "resolve an IPv4 address");
     ok(strcmp(text, "127.0.0.1:7001") == 0, "the result is the same: %s", text);
     is_int(redlock_resolve("[::1]:7001", text, sizeof text), 0, "resolve an IPv6 address");
     ok(strcmp(text, "[::1]:7001") == 0, "the result has brackets: %s", text);
-    is_int(redlock_resolve("[fe80::1%lo]:7001", text, sizeof text), INTERFACES ? 0 : -1,
-           "resolve one with an interface");
+    is_int(redlock_resolve("[fe80::1%lo]:7001", text, sizeof text),
+           INTERFACES ? 0 : REDLOCK_RESOLVE_INVALID, "resolve one with an interface");
     ok(!INTERFACES || strcmp(text, "[fe80::1%lo]:7001") == 0, "the result has the interface: %s",
        text);
-    is_int(redlock_resolve("[fe80::1%lo]:7001", text, 12), -1, "no room for the port");
-    is_int(redlock_resolve("[fe80::1%lo]:7001", text, 9), -1, "no room for the interface");
-    is_int(redlock_resolve("[fe80::1%lo]:7001", text, 6), -1, "no room for the address");
+    is_int(redlock_resolve("[fe80::1%lo]:7001", text, 12), REDLOCK_RESOLVE_INVALID,
+           "no room for the port");
+    is_int(redlock_resolve("[fe80::1%lo]:7001", text, 9), REDLOCK_RESOLVE_INVALID,
+           "no room for the interface");
+    is_int(redlock_resolve("[fe80::1%lo]:7001", text, 6), REDLOCK_RESOLVE_INVALID,
+           "no room for the address");
     is_int(redlock_resolve("unix:/a/b", text, sizeof text), 0, "resolve a unix path");
     ok(strcmp(text, "unix:/a/b") == 0, "the result is the same: %s", text);
     is_int(redlock_resolve("127.1:7001", text, sizeof text), 0,
            "resolve what is a name for inet_pton, without a file of names");
     ok(strcmp(text, "127.0.0.1:7001") == 0, "the result is an address: %s", text);
-    is_int(redlock_resolve("2001:db8::1:5", text, sizeof text), -1,
+    is_int(redlock_resolve("2001:db8::1:5", text, sizeof text), REDLOCK_RESOLVE_INVALID,
            "an IPv6 address without brackets: its end is no port");
-    is_int(redlock_resolve("[127.0.0.1]:7001", text, sizeof text), -1, "an IPv4 address in them");
-    is_int(redlock_resolve("127.1", text, sizeof text), -1, "no port");
-    is_int(redlock_resolve("127.1:http", text, sizeof text), -1, "a port by name");
-    is_int(redlock_resolve("127.0.0.1:7001", text, 14), -1, "a buffer that is a byte too small");
-    is_int(redlock_resolve("127.0.0.1:7001", text, 5), -1, "a buffer too small for the host");
-    is_int(redlock_resolve("127.0.0.1:7001", text, 3), -1, "a buffer of 3 bytes");
-    is_int(redlock_resolve("unix:/a/b", text, 9), -1, "a buffer too small for the path");
+    is_int(redlock_resolve("[127.0.0.1]:7001", text, sizeof text), REDLOCK_RESOLVE_INVALID,
+           "an IPv4 address in them");
+    is_int(redlock_resolve("127.1", text, sizeof text), REDLOCK_RESOLVE_INVALID, "no port");
+    is_int(redlock_resolve("127.1:http", text, sizeof text), REDLOCK_RESOLVE_INVALID,
+           "a port by name");
+    is_int(redlock_resolve("127.0.0.1:7001", text, 14), REDLOCK_RESOLVE_INVALID,
+           "a buffer that is a byte too small");
+    is_int(redlock_resolve("127.0.0.1:7001", text, 5), REDLOCK_RESOLVE_INVALID,
+           "a buffer too small for the host");
+    is_int(redlock_resolve("127.0.0.1:7001", text, 3), REDLOCK_RESOLVE_INVALID,
+           "a buffer of 3 bytes");
+    is_int(redlock_resolve("unix:/a/b", text, 9), REDLOCK_RESOLVE_INVALID,
+           "a buffer too small for the path");
+
+    for (i = 0; i < sizeof errors / sizeof *errors; i++)
+        ok(REDLOCK_RESOLVE_INVALID != errors[i], "no code of getaddrinfo means this: %d",
+           errors[i]);
 }
 
 /* ---- Descriptors and signals ---------------------------------------------------------------- */

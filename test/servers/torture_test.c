@@ -643,8 +643,9 @@ static void names(void)
         plan.armed = 1;
         status = redlock_resolve("[fe80::1%lo]:7001", text, sizeof text);
         plan.armed = 0;
-        is_int(status, failures[i].call == INDEXTONAME ? -1 : failures[i].error, "%s: %d",
-               call_names[failures[i].call], failures[i].error);
+        is_int(status,
+               failures[i].call == INDEXTONAME ? REDLOCK_RESOLVE_INVALID : failures[i].error,
+               "%s: %d", call_names[failures[i].call], failures[i].error);
     }
 }
 
