@@ -440,6 +440,49 @@ static void no_poll(void)
     redlock_deinit(&client);
 }
 
+static uint64_t longest_us;
+
+static void measured_wait(void *context, struct redlock_node *n, unsigned count,
+                          uint64_t timeout_us, uint8_t *events)
+{
+    longest_us = timeout_us > longest_us ? timeout_us : longest_us;
+    redlock_posix()->wait(context, n, count, timeout_us, events);
+}
+
+/* A release with a wait of 0 sleeps in no state of the lock, also while servers hang. */
+static void release_at_once(void)
+{
+    static const char *const states[] = {"held", "in an acquire", "in an extension",
+                                         "in an extension that servers do not answer",
+                                         "in an acquire that servers do not answer"};
+    struct redlock_io io = *redlock_posix();
+    unsigned i, j;
+
+    io.wait = measured_wait;
+    for (i = 0; i < sizeof states / sizeof *states; i++) {
+        begin(servers[2].address);
+        redlock_deinit(&client);
+        redlock_init(&client, &io, nodes, 3, NULL);
+        if (i != 1 && i != 4)
+            is_int((int)redlock_acquire(&client, &lock, 10000), REDLOCK_OK, "acquired");
+        for (j = 0; j < 3 && i >= 3; j++)
+            server_pause(&servers[j]);
+        if (i == 1 || i == 4)
+            redlock_acquire_start(&client, &lock, 10000);
+        else if (i != 0)
+            redlock_extend_start(&client, &lock);
+        for (j = 0; j < 3; j++)
+            redlock_tick(&client);
+        longest_us = 0;
+        redlock_release(&client, &lock, 0);
+        ok(longest_us == 0, "a release with a wait of 0 does not sleep: %s", states[i]);
+        for (j = 0; j < 3 && i >= 3; j++)
+            server_resume(&servers[j]);
+        redlock_deinit(&client);
+        ok(servers_keys_left("*", 30000) == 0, "no key is left");
+    }
+}
+
 static void high_descriptors(void)
 {
     struct rlimit limit;
@@ -545,6 +588,7 @@ int main(void)
     keep_alive();
     no_descriptors();
     no_poll();
+    release_at_once();
     high_descriptors();
     signals();
     own_signals();
