@@ -263,7 +263,7 @@ test-cli-bench: deps-cli $(B)/redlock $(B)/redlock-static
 test-examples: deps-programs test-build $(B)/demo $(B)/libredlock.a
 	prove -e sh test/package/examples.sh :: $(B)
 
-LOOPS = epoll libuv libev libevent glib sd_event
+LOOPS = epoll descriptor libuv libev libevent glib sd_event
 LOOP-libuv = $$(pkg-config --cflags --libs libuv)
 LOOP-libev = -lev
 LOOP-libevent = $$(pkg-config --cflags --libs libevent_core)
@@ -284,9 +284,20 @@ CC-loops = gcc $(SAN)
 $(eval $(call objects,loops,test/lib/servers.c $(LIB)))
 $(B)/loops/adapter-%: examples/loops/%.c test/ports/adapter_test.c test/lib/tap.h $(OBJECTS-loops)
 	sed '/^\/\* ---- The example/,$$d' $< | cat - test/ports/adapter_test.c > $@.c
-	$(COMPILE-loops) -DLOOP_$* $@.c $(OBJECTS-loops) -o $@ $(LOOP-$*)
+	$(COMPILE-loops) -Iexamples/loops -DLOOP_$* $@.c $(OBJECTS-loops) -o $@ $(LOOP-$*)
 
-test-loops: deps-loops ## the examples for event loops: a server killed and restarted under each, also under valgrind
+# The adapters for copying: each with its example as C++, and all in one file as C and as C++; descriptor.c has that of epoll.c.
+TOGETHER = $(filter-out epoll,$(LOOPS))
+LOOP_FLAGS = $(subst -I,-isystem ,$(shell pkg-config --cflags libuv libevent_core glib-2.0 libsystemd)) -I. -Iexamples/loops -fsyntax-only
+AS_C++ = g++ -x c++ -std=c++11 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Werror
+$(B)/loops/together.c: $(LOOPS:%=examples/loops/%.c) examples/loops/app.c examples/loops/app.h $(HEADERS)
+	@mkdir -p $(@D)
+	for file in $(LOOPS) app; do $(AS_C++) $(LOOP_FLAGS) examples/loops/$$file.c || exit 1; done
+	for loop in $(TOGETHER); do sed '/^\/\* ---- The example/,$$d' examples/loops/$$loop.c || exit 1; done >$@
+	gcc $(WARN) $(POSIX) -Wno-unused-function $(LOOP_FLAGS) $@
+	$(AS_C++) -Wno-unused-function $(LOOP_FLAGS) $@
+
+test-loops: deps-loops $(B)/loops/together.c ## the examples for event loops: a server killed and restarted under each, also under valgrind
 	@$(MAKE) -s $(LOOPS:%=$(B)/loops/%) $(LOOPS:%=$(B)/loops/adapter-%) $(B)/loops/loops_test
 	prove -e '' $(LOOPS:%=$(B)/loops/adapter-%)
 	prove -e '' $(B)/loops/loops_test :: $(B)/loops

@@ -98,7 +98,6 @@ void app_start(struct app *app, struct redlock_client *client, enum redlock_stat
     for (i = 0; i < APP_LOCKS; i++) {
         struct app_lock *one = &app->locks[i];
         redlock_lock_init(&one->lock, one->key, strlen(one->key), APP_TTL_MS);
-        one->lock.user_data = app;
         one->step = acquire;
         if (ready == REDLOCK_OK)
             start(app, one, acquire);
@@ -107,9 +106,9 @@ void app_start(struct app *app, struct redlock_client *client, enum redlock_stat
     }
 }
 
-void app_done(struct redlock_lock *lock)
+void app_done(struct redlock_lock *lock, void *context)
 {
-    struct app *app = (struct app *)lock->user_data;
+    struct app *app = (struct app *)context;
     struct app_lock *one = (struct app_lock *)(void *)lock; /* the lock is its first member */
 
     /* REDLOCK_EXTEND_LIMIT: extended as often as requested, and still held. */

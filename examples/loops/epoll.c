@@ -17,23 +17,29 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-struct adapter {
+/* Called for each completed operation; `context` is yours. */
+typedef void redlock_epoll_done(struct redlock_lock *lock, void *context);
+
+struct redlock_epoll_watch {
+    struct redlock_epoll *adapter;
+    uint32_t events; /* registered with epoll; 0: not registered */
+};
+
+struct redlock_epoll {
     struct redlock_client client;
     struct redlock_node *nodes;
     unsigned count;
-    void (*done)(struct redlock_lock *lock); /* called for each completed operation */
-    struct redlock_io io;                    /* redlock_posix() with another `shut` */
+    redlock_epoll_done *done;
+    void *context;        /* of `done` */
+    struct redlock_io io; /* redlock_posix() with another `shut` */
     int epoll;
-    struct watch {
-        struct adapter *adapter;
-        uint32_t events; /* registered with epoll; 0: not registered */
-    } watches[REDLOCK_NODES_MAX];
+    struct redlock_epoll_watch watches[REDLOCK_NODES_MAX];
 };
 
 /* The library closes a connection: stop watching it now, because the system may reuse its descriptor at once. */
-static void shut(void *context, struct redlock_node *node)
+static void redlock_epoll_shut(void *context, struct redlock_node *node)
 {
-    struct watch *watch = (struct watch *)node->user_data;
+    struct redlock_epoll_watch *watch = (struct redlock_epoll_watch *)node->user_data;
 
     if (watch->events != 0)
         epoll_ctl(watch->adapter->epoll, EPOLL_CTL_DEL, (int)node->handle, NULL);
@@ -41,10 +47,10 @@ static void shut(void *context, struct redlock_node *node)
     redlock_posix()->shut(context, node);
 }
 
-static void watch_node(struct adapter *adapter, unsigned i)
+static void redlock_epoll_watch_node(struct redlock_epoll *adapter, unsigned i)
 {
     unsigned wanted = redlock_wanted_events(&adapter->client, i);
-    struct watch *watch = &adapter->watches[i];
+    struct redlock_epoll_watch *watch = &adapter->watches[i];
     struct epoll_event event;
 
     memset(&event, 0, sizeof event);
@@ -58,29 +64,45 @@ static void watch_node(struct adapter *adapter, unsigned i)
         watch->events = event.events;
 }
 
-/* Call before each sleep, after all starts and events: the library decides and sends, `done` gets completed locks. Returns
-   the timeout for epoll_wait in ms; if other parts of your program have timers, use the shortest. */
-static int before_sleep(struct adapter *adapter)
+/* The library decides and sends. Returns the microseconds until it must do so again, REDLOCK_NEVER: no timer. *completed is
+   the first lock whose operation is complete, NULL: none. */
+static uint64_t redlock_epoll_decide(struct redlock_epoll *adapter, struct redlock_lock **completed)
 {
     uint64_t wait_us = redlock_tick(&adapter->client);
-    struct redlock_lock *lock;
     unsigned i;
 
-    if ((lock = redlock_next_completed(&adapter->client)) != NULL)
-        wait_us = 0; /* `done` may start an operation */
+    *completed = redlock_next_completed(&adapter->client);
     for (i = 0; i < adapter->count; i++)
-        watch_node(adapter, i);
-    for (; lock != NULL; lock = redlock_next_completed(&adapter->client))
-        adapter->done(lock); /* last, because it may detach */
+        redlock_epoll_watch_node(adapter, i);
+    return *completed == NULL ? wait_us : 0; /* `done` may start an operation */
+}
+
+/* Calls `done` for this lock and all others that are complete. Last, because `done` may detach. */
+static void redlock_epoll_deliver(struct redlock_epoll *adapter, struct redlock_lock *completed)
+{
+    for (; completed != NULL; completed = redlock_next_completed(&adapter->client))
+        adapter->done(completed, adapter->context);
+}
+
+#ifndef REDLOCK_DESCRIPTOR /* descriptor.c decides and delivers itself */
+/* Call before each sleep, after all starts and events. Returns the timeout for epoll_wait in ms; if other parts of your program
+   have timers, use the shortest. */
+static int redlock_epoll_before_sleep(struct redlock_epoll *adapter)
+{
+    struct redlock_lock *completed;
+    uint64_t wait_us = redlock_epoll_decide(adapter, &completed);
+
+    redlock_epoll_deliver(adapter, completed);
     if (wait_us == REDLOCK_NEVER)
         return -1;
     return wait_us < 60000000 ? (int)((wait_us + 999) / 1000) : 60000;
 }
+#endif
 
 /* Call for each event whose data.ptr is one of the watches. */
-static void on_event(const struct epoll_event *event)
+static void redlock_epoll_on_event(const struct epoll_event *event)
 {
-    struct watch *watch = (struct watch *)event->data.ptr;
+    struct redlock_epoll_watch *watch = (struct redlock_epoll_watch *)event->data.ptr;
     unsigned events = 0;
 
     if (event->events & (EPOLLIN | EPOLLERR | EPOLLHUP))
@@ -93,8 +115,9 @@ static void on_event(const struct epoll_event *event)
 
 /* Calls redlock_init; pass your settings there. Also if that fails, call detach, before the loop runs. The adapter must not
    move until detach. It uses user_data of the nodes. */
-static enum redlock_status attach(struct adapter *adapter, int epoll, struct redlock_node *nodes,
-                                  unsigned count, void (*done)(struct redlock_lock *lock))
+static enum redlock_status redlock_epoll_attach(struct redlock_epoll *adapter, int epoll,
+                                                struct redlock_node *nodes, unsigned count,
+                                                redlock_epoll_done *done, void *context)
 {
     unsigned i;
 
@@ -103,8 +126,9 @@ static enum redlock_status attach(struct adapter *adapter, int epoll, struct red
     adapter->nodes = nodes;
     adapter->count = count;
     adapter->done = done;
+    adapter->context = context;
     adapter->io = *redlock_posix();
-    adapter->io.shut = shut;
+    adapter->io.shut = redlock_epoll_shut;
     for (i = 0; i < count && i < REDLOCK_NODES_MAX; i++) {
         adapter->watches[i].adapter = adapter;
         nodes[i].user_data = &adapter->watches[i];
@@ -112,31 +136,34 @@ static enum redlock_status attach(struct adapter *adapter, int epoll, struct red
     return redlock_init(&adapter->client, &adapter->io, nodes, count, NULL);
 }
 
-static void detach(struct adapter *adapter)
+static void redlock_epoll_detach(struct redlock_epoll *adapter)
 {
     redlock_deinit(&adapter->client); /* closes all connections */
 }
 
 /* ---- The example; everything above is the adapter ---- */
 
+#ifndef REDLOCK_DESCRIPTOR
 #include "app.h"
 
 int main(int argc, char **argv)
 {
-    struct adapter adapter;
+    struct redlock_epoll adapter;
     struct app app;
     struct epoll_event ready[16];
     int i, n, epoll = epoll_create1(EPOLL_CLOEXEC);
 
     if (epoll < 0 || !app_arguments(&app, argc, argv))
         return 2;
-    app_start(&app, &adapter.client, attach(&adapter, epoll, app.nodes, app.count, app_done));
+    app_start(&app, &adapter.client,
+              redlock_epoll_attach(&adapter, epoll, app.nodes, app.count, app_done, &app));
     while (app.busy > 0) {
-        n = epoll_wait(epoll, ready, 16, before_sleep(&adapter));
+        n = epoll_wait(epoll, ready, 16, redlock_epoll_before_sleep(&adapter));
         for (i = 0; i < n; i++)
-            on_event(&ready[i]);
+            redlock_epoll_on_event(&ready[i]);
     }
-    detach(&adapter);
+    redlock_epoll_detach(&adapter);
     close(epoll);
     return app.status;
 }
+#endif

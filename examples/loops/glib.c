@@ -17,29 +17,37 @@
 #include <glib.h>
 #include <string.h>
 
-struct source {
+struct redlock_glib_source {
     GSource base; /* GLib's memory */
-    struct adapter *adapter;
+    struct redlock_glib *adapter;
 };
 
-struct adapter {
+/* Called for each completed operation; `context` is yours. */
+typedef void redlock_glib_done(struct redlock_lock *lock, void *context);
+
+struct redlock_glib_watch {
+    struct redlock_glib *adapter;
+    gpointer tag; /* NULL: no connection, or not watched yet */
+    GIOCondition events;
+};
+
+struct redlock_glib {
     struct redlock_client client;
     struct redlock_node *nodes;
     unsigned count;
-    void (*done)(struct redlock_lock *lock); /* called for each completed operation */
-    struct redlock_io io;                    /* redlock_posix() with another `shut` */
-    struct source *source;
-    struct watch {
-        struct adapter *adapter;
-        gpointer tag; /* NULL: no connection, or not watched yet */
-        GIOCondition events;
-    } watches[REDLOCK_NODES_MAX];
+    redlock_glib_done *done;
+    void *context;        /* of `done` */
+    struct redlock_io io; /* redlock_posix() with another `shut` */
+    struct redlock_glib_source *source;
+    struct redlock_lock
+        *completed; /* before_sleep has found it, dispatch calls `done`; NULL: none */
+    struct redlock_glib_watch watches[REDLOCK_NODES_MAX];
 };
 
 /* The library closes a connection: stop watching it now, because the system may reuse its descriptor at once. */
-static void shut(void *context, struct redlock_node *node)
+static void redlock_glib_shut(void *context, struct redlock_node *node)
 {
-    struct watch *watch = (struct watch *)node->user_data;
+    struct redlock_glib_watch *watch = (struct redlock_glib_watch *)node->user_data;
 
     if (watch->tag != NULL)
         g_source_remove_unix_fd(&watch->adapter->source->base, watch->tag);
@@ -47,10 +55,10 @@ static void shut(void *context, struct redlock_node *node)
     redlock_posix()->shut(context, node);
 }
 
-static void watch_node(struct adapter *adapter, unsigned i)
+static void redlock_glib_watch_node(struct redlock_glib *adapter, unsigned i)
 {
     unsigned wanted = redlock_wanted_events(&adapter->client, i);
-    struct watch *watch = &adapter->watches[i];
+    struct redlock_glib_watch *watch = &adapter->watches[i];
     GSource *source = &adapter->source->base;
     GIOCondition events = (GIOCondition)(((wanted & REDLOCK_READABLE) ? G_IO_IN : 0) |
                                          ((wanted & REDLOCK_WRITABLE) ? G_IO_OUT : 0));
@@ -63,25 +71,27 @@ static void watch_node(struct adapter *adapter, unsigned i)
 }
 
 /* Runs before each sleep, after all starts and events: the library decides and sends. Returns TRUE if the loop must not sleep. */
-static gboolean before_sleep(GSource *source, gint *wait_ms)
+static gboolean redlock_glib_before_sleep(GSource *source, gint *wait_ms)
 {
-    struct adapter *adapter = ((struct source *)source)->adapter;
+    struct redlock_glib *adapter = ((struct redlock_glib_source *)source)->adapter;
     uint64_t wait_us = redlock_tick(&adapter->client);
     unsigned i;
 
+    if (wait_us > 0 && adapter->completed == NULL)
+        adapter->completed = redlock_next_completed(&adapter->client);
     for (i = 0; i < adapter->count; i++)
-        watch_node(adapter, i);
+        redlock_glib_watch_node(adapter, i);
     if (wait_us == REDLOCK_NEVER)
         *wait_ms = -1;
     else
         *wait_ms = wait_us < 60000000 ? (gint)((wait_us + 999) / 1000) : 60000;
-    return wait_us == 0;
+    return wait_us == 0 || adapter->completed != NULL;
 }
 
 /* A descriptor is ready (GLib checks them), or before_sleep has found a completed lock. */
-static gboolean dispatch(GSource *source, GSourceFunc unused, gpointer context)
+static gboolean redlock_glib_dispatch(GSource *source, GSourceFunc unused, gpointer context)
 {
-    struct adapter *adapter = ((struct source *)source)->adapter;
+    struct redlock_glib *adapter = ((struct redlock_glib_source *)source)->adapter;
     struct redlock_lock *lock;
     unsigned i;
 
@@ -98,38 +108,45 @@ static gboolean dispatch(GSource *source, GSourceFunc unused, gpointer context)
         if (events != 0)
             redlock_handle_events(&adapter->client, i, events);
     }
-    while ((lock = redlock_next_completed(&adapter->client)) != NULL)
-        adapter->done(lock);
+    lock =
+        adapter->completed != NULL ? adapter->completed : redlock_next_completed(&adapter->client);
+    for (; lock != NULL; lock = redlock_next_completed(&adapter->client)) {
+        adapter->completed = NULL;
+        adapter->done(lock, adapter->context);
+    }
     return G_SOURCE_CONTINUE;
 }
 
 /* Calls redlock_init; pass your settings there. Also if that fails, call detach, before the loop runs. The adapter must not
    move until detach. It uses user_data of the nodes. */
-static enum redlock_status attach(struct adapter *adapter, GMainContext *loop,
-                                  struct redlock_node *nodes, unsigned count,
-                                  void (*done)(struct redlock_lock *lock))
+static enum redlock_status redlock_glib_attach(struct redlock_glib *adapter, GMainContext *loop,
+                                               struct redlock_node *nodes, unsigned count,
+                                               redlock_glib_done *done, void *context)
 {
-    static GSourceFuncs functions = {before_sleep, NULL, dispatch, NULL, NULL, NULL};
+    static GSourceFuncs functions = {
+        redlock_glib_before_sleep, NULL, redlock_glib_dispatch, NULL, NULL, NULL};
     unsigned i;
 
     memset(adapter, 0, sizeof *adapter);
     adapter->nodes = nodes;
     adapter->count = count;
     adapter->done = done;
+    adapter->context = context;
     adapter->io = *redlock_posix();
-    adapter->io.shut = shut;
+    adapter->io.shut = redlock_glib_shut;
     for (i = 0; i < count && i < REDLOCK_NODES_MAX; i++) {
         adapter->watches[i].adapter = adapter;
         nodes[i].user_data = &adapter->watches[i];
     }
-    adapter->source = (struct source *)g_source_new(&functions, sizeof *adapter->source);
+    adapter->source =
+        (struct redlock_glib_source *)g_source_new(&functions, sizeof *adapter->source);
     adapter->source->adapter = adapter;
     g_source_set_can_recurse(&adapter->source->base, TRUE);
     g_source_attach(&adapter->source->base, loop);
     return redlock_init(&adapter->client, &adapter->io, nodes, count, NULL);
 }
 
-static void detach(struct adapter *adapter)
+static void redlock_glib_detach(struct redlock_glib *adapter)
 {
     redlock_deinit(&adapter->client); /* closes all connections */
     g_source_destroy(&adapter->source->base);
@@ -142,17 +159,18 @@ static void detach(struct adapter *adapter)
 
 int main(int argc, char **argv)
 {
-    struct adapter adapter;
+    struct redlock_glib adapter;
     struct app app;
     GMainContext *loop;
 
     if (!app_arguments(&app, argc, argv))
         return 2;
     loop = g_main_context_new();
-    app_start(&app, &adapter.client, attach(&adapter, loop, app.nodes, app.count, app_done));
+    app_start(&app, &adapter.client,
+              redlock_glib_attach(&adapter, loop, app.nodes, app.count, app_done, &app));
     while (app.busy > 0)
         g_main_context_iteration(loop, TRUE);
-    detach(&adapter);
+    redlock_glib_detach(&adapter);
     g_main_context_unref(loop);
     return app.status;
 }

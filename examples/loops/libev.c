@@ -15,35 +15,41 @@
 #include <ev.h>
 #include <string.h>
 
-struct adapter {
+/* Called for each completed operation; `context` is yours. */
+typedef void redlock_libev_done(struct redlock_lock *lock, void *context);
+
+struct redlock_libev_watch {
+    struct redlock_libev *adapter;
+    ev_io io;
+    unsigned wanted; /* registered; 0: stopped */
+};
+
+struct redlock_libev {
     struct redlock_client client;
     struct redlock_node *nodes;
     unsigned count;
-    void (*done)(struct redlock_lock *lock); /* called for each completed operation */
-    struct redlock_io io;                    /* redlock_posix() with another `shut` */
+    redlock_libev_done *done;
+    void *context;        /* of `done` */
+    struct redlock_io io; /* redlock_posix() with another `shut` */
     struct ev_loop *loop;
     ev_prepare prepare;
     ev_timer timer;
-    struct watch {
-        struct adapter *adapter;
-        ev_io io;
-        unsigned wanted; /* registered; 0: stopped */
-    } watches[REDLOCK_NODES_MAX];
+    struct redlock_libev_watch watches[REDLOCK_NODES_MAX];
 };
 
 /* The library closes a connection: stop watching it now, because the system may reuse its descriptor at once. */
-static void shut(void *context, struct redlock_node *node)
+static void redlock_libev_shut(void *context, struct redlock_node *node)
 {
-    struct watch *watch = (struct watch *)node->user_data;
+    struct redlock_libev_watch *watch = (struct redlock_libev_watch *)node->user_data;
 
     ev_io_stop(watch->adapter->loop, &watch->io);
     watch->wanted = 0;
     redlock_posix()->shut(context, node);
 }
 
-static void on_ready(struct ev_loop *loop, ev_io *io, int ready)
+static void redlock_libev_on_ready(struct ev_loop *loop, ev_io *io, int ready)
 {
-    struct watch *watch = (struct watch *)io->data;
+    struct redlock_libev_watch *watch = (struct redlock_libev_watch *)io->data;
     unsigned events = 0;
 
     (void)loop;
@@ -55,10 +61,10 @@ static void on_ready(struct ev_loop *loop, ev_io *io, int ready)
                           events);
 }
 
-static void watch_node(struct adapter *adapter, unsigned i)
+static void redlock_libev_watch_node(struct redlock_libev *adapter, unsigned i)
 {
     unsigned wanted = redlock_wanted_events(&adapter->client, i);
-    struct watch *watch = &adapter->watches[i];
+    struct redlock_libev_watch *watch = &adapter->watches[i];
 
     if (wanted == watch->wanted)
         return;
@@ -70,7 +76,7 @@ static void watch_node(struct adapter *adapter, unsigned i)
     watch->wanted = wanted;
 }
 
-static void on_timer(struct ev_loop *loop, ev_timer *timer, int ready)
+static void redlock_libev_on_timer(struct ev_loop *loop, ev_timer *timer, int ready)
 {
     (void)loop; /* the loop is awake; before_sleep runs next */
     (void)timer;
@@ -78,9 +84,9 @@ static void on_timer(struct ev_loop *loop, ev_timer *timer, int ready)
 }
 
 /* Runs before each sleep, after all starts and events: the library decides and sends, `done` gets completed locks. */
-static void before_sleep(struct ev_loop *loop, ev_prepare *prepare, int ready)
+static void redlock_libev_before_sleep(struct ev_loop *loop, ev_prepare *prepare, int ready)
 {
-    struct adapter *adapter = (struct adapter *)prepare->data;
+    struct redlock_libev *adapter = (struct redlock_libev *)prepare->data;
     uint64_t wait_us = redlock_tick(&adapter->client);
     struct redlock_lock *lock;
     unsigned i;
@@ -89,7 +95,7 @@ static void before_sleep(struct ev_loop *loop, ev_prepare *prepare, int ready)
     if ((lock = redlock_next_completed(&adapter->client)) != NULL)
         wait_us = 0; /* `done` may start an operation */
     for (i = 0; i < adapter->count; i++)
-        watch_node(adapter, i);
+        redlock_libev_watch_node(adapter, i);
     ev_timer_stop(loop, &adapter->timer);
     if (wait_us != REDLOCK_NEVER) {
         ev_now_update(loop);
@@ -97,14 +103,14 @@ static void before_sleep(struct ev_loop *loop, ev_prepare *prepare, int ready)
         ev_timer_start(loop, &adapter->timer);
     }
     for (; lock != NULL; lock = redlock_next_completed(&adapter->client))
-        adapter->done(lock); /* last, because it may detach */
+        adapter->done(lock, adapter->context); /* last, because it may detach */
 }
 
 /* Calls redlock_init; pass your settings there. Also if that fails, call detach, before the loop runs. The adapter must not
    move until detach. It uses user_data of the nodes. */
-static enum redlock_status attach(struct adapter *adapter, struct ev_loop *loop,
-                                  struct redlock_node *nodes, unsigned count,
-                                  void (*done)(struct redlock_lock *lock))
+static enum redlock_status redlock_libev_attach(struct redlock_libev *adapter, struct ev_loop *loop,
+                                                struct redlock_node *nodes, unsigned count,
+                                                redlock_libev_done *done, void *context)
 {
     unsigned i;
 
@@ -113,22 +119,23 @@ static enum redlock_status attach(struct adapter *adapter, struct ev_loop *loop,
     adapter->nodes = nodes;
     adapter->count = count;
     adapter->done = done;
+    adapter->context = context;
     adapter->io = *redlock_posix();
-    adapter->io.shut = shut;
+    adapter->io.shut = redlock_libev_shut;
     for (i = 0; i < count && i < REDLOCK_NODES_MAX; i++) {
         adapter->watches[i].adapter = adapter;
         nodes[i].user_data = &adapter->watches[i];
-        ev_init(&adapter->watches[i].io, on_ready);
+        ev_init(&adapter->watches[i].io, redlock_libev_on_ready);
         adapter->watches[i].io.data = &adapter->watches[i];
     }
-    ev_timer_init(&adapter->timer, on_timer, 0., 0.);
-    ev_prepare_init(&adapter->prepare, before_sleep);
+    ev_timer_init(&adapter->timer, redlock_libev_on_timer, 0., 0.);
+    ev_prepare_init(&adapter->prepare, redlock_libev_before_sleep);
     adapter->prepare.data = adapter;
     ev_prepare_start(loop, &adapter->prepare);
     return redlock_init(&adapter->client, &adapter->io, nodes, count, NULL);
 }
 
-static void detach(struct adapter *adapter)
+static void redlock_libev_detach(struct redlock_libev *adapter)
 {
     redlock_deinit(&adapter->client); /* closes all connections */
     ev_prepare_stop(adapter->loop, &adapter->prepare);
@@ -141,16 +148,17 @@ static void detach(struct adapter *adapter)
 
 int main(int argc, char **argv)
 {
-    struct adapter adapter;
+    struct redlock_libev adapter;
     struct app app;
     struct ev_loop *loop = ev_loop_new(EVFLAG_AUTO);
 
     if (loop == NULL || !app_arguments(&app, argc, argv))
         return 2;
-    app_start(&app, &adapter.client, attach(&adapter, loop, app.nodes, app.count, app_done));
+    app_start(&app, &adapter.client,
+              redlock_libev_attach(&adapter, loop, app.nodes, app.count, app_done, &app));
     while (app.busy > 0)
         ev_run(loop, EVRUN_ONCE);
-    detach(&adapter);
+    redlock_libev_detach(&adapter);
     ev_loop_destroy(loop);
     return app.status;
 }

@@ -17,22 +17,28 @@
 #include <event2/event.h>
 #include <string.h>
 
-struct adapter {
+/* Called for each completed operation; `context` is yours. */
+typedef void redlock_libevent_done(struct redlock_lock *lock, void *context);
+
+struct redlock_libevent_watch {
+    struct redlock_libevent *adapter;
+    struct event *event; /* NULL: no connection, or not watched yet */
+    unsigned wanted;
+};
+
+struct redlock_libevent {
     struct redlock_client client;
     struct redlock_node *nodes;
     unsigned count;
-    void (*done)(struct redlock_lock *lock); /* called for each completed operation */
-    struct redlock_io io;                    /* redlock_posix() with another `shut` */
+    redlock_libevent_done *done;
+    void *context;        /* of `done` */
+    struct redlock_io io; /* redlock_posix() with another `shut` */
     struct event_base *loop;
     struct event *turn; /* runs by its timer, or when made active */
-    struct watch {
-        struct adapter *adapter;
-        struct event *event; /* NULL: no connection, or not watched yet */
-        unsigned wanted;
-    } watches[REDLOCK_NODES_MAX];
+    struct redlock_libevent_watch watches[REDLOCK_NODES_MAX];
 };
 
-static void unwatch(struct watch *watch)
+static void redlock_libevent_unwatch(struct redlock_libevent_watch *watch)
 {
     if (watch->event != NULL)
         event_free(watch->event);
@@ -41,23 +47,23 @@ static void unwatch(struct watch *watch)
 }
 
 /* The library closes a connection: stop watching it now, because the system may reuse its descriptor at once. */
-static void shut(void *context, struct redlock_node *node)
+static void redlock_libevent_shut(void *context, struct redlock_node *node)
 {
-    struct watch *watch = (struct watch *)node->user_data;
+    struct redlock_libevent_watch *watch = (struct redlock_libevent_watch *)node->user_data;
 
-    unwatch(watch);
+    redlock_libevent_unwatch(watch);
     redlock_posix()->shut(context, node);
 }
 
 /* Call after each operation that you start or cancel outside of `done`. */
-static void wake(struct adapter *adapter)
+static void redlock_libevent_wake(struct redlock_libevent *adapter)
 {
     event_active(adapter->turn, EV_TIMEOUT, 0);
 }
 
-static void on_ready(evutil_socket_t fd, short ready, void *context)
+static void redlock_libevent_on_ready(evutil_socket_t fd, short ready, void *context)
 {
-    struct watch *watch = (struct watch *)context;
+    struct redlock_libevent_watch *watch = (struct redlock_libevent_watch *)context;
     unsigned events = 0;
 
     (void)fd;
@@ -67,29 +73,29 @@ static void on_ready(evutil_socket_t fd, short ready, void *context)
         events |= REDLOCK_WRITABLE;
     redlock_handle_events(&watch->adapter->client, (unsigned)(watch - watch->adapter->watches),
                           events);
-    wake(watch->adapter);
+    redlock_libevent_wake(watch->adapter);
 }
 
-static void watch_node(struct adapter *adapter, unsigned i)
+static void redlock_libevent_watch_node(struct redlock_libevent *adapter, unsigned i)
 {
     unsigned wanted = redlock_wanted_events(&adapter->client, i);
-    struct watch *watch = &adapter->watches[i];
+    struct redlock_libevent_watch *watch = &adapter->watches[i];
     int kind = EV_PERSIST | ((wanted & REDLOCK_READABLE) ? EV_READ : 0) |
                ((wanted & REDLOCK_WRITABLE) ? EV_WRITE : 0);
 
     if (wanted == watch->wanted)
         return;
-    unwatch(watch);
+    redlock_libevent_unwatch(watch);
     watch->event = event_new(adapter->loop, (evutil_socket_t)adapter->nodes[i].handle, (short)kind,
-                             on_ready, watch);
+                             redlock_libevent_on_ready, watch);
     if (watch->event != NULL && event_add(watch->event, NULL) == 0)
         watch->wanted = wanted;
 }
 
 /* Runs after a batch of events, starts, or the timer: the library decides and sends, `done` gets completed locks. */
-static void turn(evutil_socket_t fd, short ready, void *context)
+static void redlock_libevent_turn(evutil_socket_t fd, short ready, void *context)
 {
-    struct adapter *adapter = (struct adapter *)context;
+    struct redlock_libevent *adapter = (struct redlock_libevent *)context;
     uint64_t wait_us = redlock_tick(&adapter->client);
     struct redlock_lock *lock;
     struct timeval wait;
@@ -100,7 +106,7 @@ static void turn(evutil_socket_t fd, short ready, void *context)
     if ((lock = redlock_next_completed(&adapter->client)) != NULL)
         wait_us = 0; /* `done` may start an operation */
     for (i = 0; i < adapter->count; i++)
-        watch_node(adapter, i);
+        redlock_libevent_watch_node(adapter, i);
     wait.tv_sec = (time_t)(wait_us / 1000000);
     wait.tv_usec = (suseconds_t)(wait_us % 1000000);
     if (wait_us == REDLOCK_NEVER)
@@ -108,14 +114,15 @@ static void turn(evutil_socket_t fd, short ready, void *context)
     else
         evtimer_add(adapter->turn, &wait);
     for (; lock != NULL; lock = redlock_next_completed(&adapter->client))
-        adapter->done(lock); /* last, because it may detach */
+        adapter->done(lock, adapter->context); /* last, because it may detach */
 }
 
 /* Calls redlock_init; pass your settings there. Also if that fails, call detach, before the loop runs. The adapter must not
    move until detach. It uses user_data of the nodes. */
-static enum redlock_status attach(struct adapter *adapter, struct event_base *loop,
-                                  struct redlock_node *nodes, unsigned count,
-                                  void (*done)(struct redlock_lock *lock))
+static enum redlock_status redlock_libevent_attach(struct redlock_libevent *adapter,
+                                                   struct event_base *loop,
+                                                   struct redlock_node *nodes, unsigned count,
+                                                   redlock_libevent_done *done, void *context)
 {
     unsigned i;
 
@@ -124,19 +131,20 @@ static enum redlock_status attach(struct adapter *adapter, struct event_base *lo
     adapter->nodes = nodes;
     adapter->count = count;
     adapter->done = done;
+    adapter->context = context;
     adapter->io = *redlock_posix();
-    adapter->io.shut = shut;
+    adapter->io.shut = redlock_libevent_shut;
     for (i = 0; i < count && i < REDLOCK_NODES_MAX; i++) {
         adapter->watches[i].adapter = adapter;
         nodes[i].user_data = &adapter->watches[i];
     }
-    if ((adapter->turn = evtimer_new(loop, turn, adapter)) == NULL)
+    if ((adapter->turn = evtimer_new(loop, redlock_libevent_turn, adapter)) == NULL)
         return REDLOCK_INVALID_ARGUMENT;
-    wake(adapter);
+    redlock_libevent_wake(adapter);
     return redlock_init(&adapter->client, &adapter->io, nodes, count, NULL);
 }
 
-static void detach(struct adapter *adapter)
+static void redlock_libevent_detach(struct redlock_libevent *adapter)
 {
     redlock_deinit(&adapter->client); /* closes all connections */
     if (adapter->turn != NULL)
@@ -149,16 +157,17 @@ static void detach(struct adapter *adapter)
 
 int main(int argc, char **argv)
 {
-    struct adapter adapter;
+    struct redlock_libevent adapter;
     struct app app;
     struct event_base *loop = event_base_new();
 
     if (loop == NULL || !app_arguments(&app, argc, argv))
         return 2;
-    app_start(&app, &adapter.client, attach(&adapter, loop, app.nodes, app.count, app_done));
+    app_start(&app, &adapter.client,
+              redlock_libevent_attach(&adapter, loop, app.nodes, app.count, app_done, &app));
     while (app.busy > 0)
         event_base_loop(loop, EVLOOP_ONCE);
-    detach(&adapter);
+    redlock_libevent_detach(&adapter);
     event_base_free(loop);
     return app.status;
 }

@@ -18,41 +18,48 @@
 #include <string.h>
 #include <uv.h>
 
-struct adapter {
+/* Called for each completed operation; `context` is yours. */
+typedef void redlock_libuv_done(struct redlock_lock *lock, void *context);
+
+struct redlock_libuv_watch {
+    struct redlock_libuv *adapter;
+    uv_poll_t *poll; /* NULL: no connection, or not watched yet */
+    unsigned wanted;
+};
+
+struct redlock_libuv {
     struct redlock_client client;
     struct redlock_node *nodes;
     unsigned count;
-    void (*done)(struct redlock_lock *lock); /* called for each completed operation */
-    struct redlock_io io;                    /* redlock_posix() with another `shut` */
+    redlock_libuv_done *done;
+    void *context;        /* of `done` */
+    struct redlock_io io; /* redlock_posix() with another `shut` */
     uv_loop_t *loop;
     uv_prepare_t prepare;
     uv_timer_t timer;
-    struct watch {
-        struct adapter *adapter;
-        uv_poll_t *poll; /* NULL: no connection, or not watched yet */
-        unsigned wanted;
-    } watches[REDLOCK_NODES_MAX];
+    struct redlock_libuv_watch watches[REDLOCK_NODES_MAX];
 };
 
-static void free_handle(uv_handle_t *handle)
+static void redlock_libuv_free_handle(uv_handle_t *handle)
 {
     free(handle);
 }
 
 /* The library closes a connection: stop watching it now, because the system may reuse its descriptor at once. */
-static void shut(void *context, struct redlock_node *node)
+static void redlock_libuv_shut(void *context, struct redlock_node *node)
 {
-    struct watch *watch = (struct watch *)node->user_data;
+    struct redlock_libuv_watch *watch = (struct redlock_libuv_watch *)node->user_data;
 
     if (watch->poll != NULL)
-        uv_close((uv_handle_t *)watch->poll, free_handle); /* also stops watching at once */
+        uv_close((uv_handle_t *)watch->poll,
+                 redlock_libuv_free_handle); /* also stops watching at once */
     watch->poll = NULL;
     redlock_posix()->shut(context, node);
 }
 
-static void on_ready(uv_poll_t *poll, int status, int ready)
+static void redlock_libuv_on_ready(uv_poll_t *poll, int status, int ready)
 {
-    struct watch *watch = (struct watch *)poll->data;
+    struct redlock_libuv_watch *watch = (struct redlock_libuv_watch *)poll->data;
     unsigned events = 0;
 
     if (status < 0)
@@ -65,10 +72,10 @@ static void on_ready(uv_poll_t *poll, int status, int ready)
                           events);
 }
 
-static void watch_node(struct adapter *adapter, unsigned i)
+static void redlock_libuv_watch_node(struct redlock_libuv *adapter, unsigned i)
 {
     unsigned wanted = redlock_wanted_events(&adapter->client, i);
-    struct watch *watch = &adapter->watches[i];
+    struct redlock_libuv_watch *watch = &adapter->watches[i];
 
     if (wanted != 0 && watch->poll == NULL) {
         if ((watch->poll = (uv_poll_t *)malloc(sizeof *watch->poll)) == NULL)
@@ -87,18 +94,18 @@ static void watch_node(struct adapter *adapter, unsigned i)
     uv_poll_start(watch->poll,
                   ((wanted & REDLOCK_READABLE) ? UV_READABLE : 0) |
                       ((wanted & REDLOCK_WRITABLE) ? UV_WRITABLE : 0),
-                  on_ready);
+                  redlock_libuv_on_ready);
 }
 
-static void on_timer(uv_timer_t *timer)
+static void redlock_libuv_on_timer(uv_timer_t *timer)
 {
     (void)timer; /* the loop is awake; before_sleep runs next */
 }
 
 /* Runs before each sleep, after all starts and events: the library decides and sends, `done` gets completed locks. */
-static void before_sleep(uv_prepare_t *prepare)
+static void redlock_libuv_before_sleep(uv_prepare_t *prepare)
 {
-    struct adapter *adapter = (struct adapter *)prepare->data;
+    struct redlock_libuv *adapter = (struct redlock_libuv *)prepare->data;
     uint64_t wait_us = redlock_tick(&adapter->client);
     struct redlock_lock *lock;
     unsigned i;
@@ -106,21 +113,21 @@ static void before_sleep(uv_prepare_t *prepare)
     if ((lock = redlock_next_completed(&adapter->client)) != NULL)
         wait_us = 0; /* `done` may start an operation */
     for (i = 0; i < adapter->count; i++)
-        watch_node(adapter, i);
+        redlock_libuv_watch_node(adapter, i);
     uv_update_time(adapter->loop); /* otherwise the timer counts from the end of the last sleep */
     if (wait_us == REDLOCK_NEVER)
         uv_timer_stop(&adapter->timer);
     else
-        uv_timer_start(&adapter->timer, on_timer, (wait_us + 999) / 1000, 0);
+        uv_timer_start(&adapter->timer, redlock_libuv_on_timer, (wait_us + 999) / 1000, 0);
     for (; lock != NULL; lock = redlock_next_completed(&adapter->client))
-        adapter->done(lock); /* last, because it may detach */
+        adapter->done(lock, adapter->context); /* last, because it may detach */
 }
 
 /* Calls redlock_init; pass your settings there. Also if that fails, call detach, before the loop runs. The adapter must not
    move until detach. It uses user_data of the nodes. */
-static enum redlock_status attach(struct adapter *adapter, uv_loop_t *loop,
-                                  struct redlock_node *nodes, unsigned count,
-                                  void (*done)(struct redlock_lock *lock))
+static enum redlock_status redlock_libuv_attach(struct redlock_libuv *adapter, uv_loop_t *loop,
+                                                struct redlock_node *nodes, unsigned count,
+                                                redlock_libuv_done *done, void *context)
 {
     unsigned i;
 
@@ -129,8 +136,9 @@ static enum redlock_status attach(struct adapter *adapter, uv_loop_t *loop,
     adapter->nodes = nodes;
     adapter->count = count;
     adapter->done = done;
+    adapter->context = context;
     adapter->io = *redlock_posix();
-    adapter->io.shut = shut;
+    adapter->io.shut = redlock_libuv_shut;
     for (i = 0; i < count && i < REDLOCK_NODES_MAX; i++) {
         adapter->watches[i].adapter = adapter;
         nodes[i].user_data = &adapter->watches[i];
@@ -138,12 +146,12 @@ static enum redlock_status attach(struct adapter *adapter, uv_loop_t *loop,
     uv_timer_init(loop, &adapter->timer);
     uv_prepare_init(loop, &adapter->prepare);
     adapter->prepare.data = adapter;
-    uv_prepare_start(&adapter->prepare, before_sleep);
+    uv_prepare_start(&adapter->prepare, redlock_libuv_before_sleep);
     return redlock_init(&adapter->client, &adapter->io, nodes, count, NULL);
 }
 
 /* The adapter may be freed after the next turn of the loop. */
-static void detach(struct adapter *adapter)
+static void redlock_libuv_detach(struct redlock_libuv *adapter)
 {
     redlock_deinit(&adapter->client); /* closes all connections */
     uv_close((uv_handle_t *)&adapter->prepare, NULL);
@@ -156,16 +164,17 @@ static void detach(struct adapter *adapter)
 
 int main(int argc, char **argv)
 {
-    struct adapter adapter;
+    struct redlock_libuv adapter;
     struct app app;
     uv_loop_t loop;
 
     if (uv_loop_init(&loop) != 0 || !app_arguments(&app, argc, argv))
         return 2;
-    app_start(&app, &adapter.client, attach(&adapter, &loop, app.nodes, app.count, app_done));
+    app_start(&app, &adapter.client,
+              redlock_libuv_attach(&adapter, &loop, app.nodes, app.count, app_done, &app));
     while (app.busy > 0)
         uv_run(&loop, UV_RUN_ONCE);
-    detach(&adapter);
+    redlock_libuv_detach(&adapter);
     uv_run(&loop, UV_RUN_DEFAULT); /* runs the close callbacks */
     uv_loop_close(&loop);
     return app.status;

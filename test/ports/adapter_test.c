@@ -6,14 +6,15 @@
 #include "servers.h"
 #include "tap.h"
 
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct adapter adapter;
-
-/* ---- The loop: begin, one turn that may sleep, and what a child does before detach ---------------------------------- */
+/* ---- The loop: attach, begin, one turn that may sleep, and what a child does before detach ---------------------------- */
 
 #ifdef LOOP_epoll
+#define ADAPTER redlock_epoll
+static struct redlock_epoll adapter;
 static int loop;
 
 static void loop_begin(void)
@@ -24,10 +25,10 @@ static void loop_begin(void)
 static void loop_turn(void)
 {
     struct epoll_event ready[16];
-    int i, n = epoll_wait(loop, ready, 16, before_sleep(&adapter));
+    int i, n = epoll_wait(loop, ready, 16, redlock_epoll_before_sleep(&adapter));
 
     for (i = 0; i < n; i++)
-        on_event(&ready[i]);
+        redlock_epoll_on_event(&ready[i]);
 }
 
 static void loop_forked(void)
@@ -37,6 +38,8 @@ static void loop_forked(void)
 #endif
 
 #ifdef LOOP_libuv
+#define ADAPTER redlock_libuv
+static struct redlock_libuv adapter;
 static uv_loop_t *loop;
 
 static void loop_begin(void)
@@ -56,6 +59,8 @@ static void loop_forked(void)
 #endif
 
 #ifdef LOOP_libev
+#define ADAPTER redlock_libev
+static struct redlock_libev adapter;
 static struct ev_loop *loop;
 
 static void loop_begin(void)
@@ -74,6 +79,8 @@ static void loop_forked(void)
 #endif
 
 #ifdef LOOP_libevent
+#define ADAPTER redlock_libevent
+static struct redlock_libevent adapter;
 static struct event_base *loop;
 
 static void loop_begin(void)
@@ -93,6 +100,8 @@ static void loop_forked(void)
 #endif
 
 #ifdef LOOP_glib
+#define ADAPTER redlock_glib
+static struct redlock_glib adapter;
 static GMainContext *loop;
 
 static void loop_begin(void)
@@ -111,6 +120,8 @@ static void loop_forked(void)
 #endif
 
 #ifdef LOOP_sd_event
+#define ADAPTER redlock_sd_event
+static struct redlock_sd_event adapter;
 static sd_event *loop;
 
 static void loop_begin(void)
@@ -128,8 +139,45 @@ static void loop_forked(void)
 }
 #endif
 
-#if defined(LOOP_libevent) || defined(LOOP_sd_event)
-#define WAKE() wake(&adapter)
+#ifdef LOOP_descriptor
+#define ADAPTER redlock_descriptor
+static struct redlock_descriptor adapter;
+
+static void loop_begin(void)
+{
+}
+
+static void loop_turn(void)
+{
+    struct pollfd fd = {adapter.fd, POLLIN, 0};
+
+    if (poll(&fd, 1, -1) > 0)
+        redlock_descriptor_turn(&adapter);
+}
+
+static void loop_forked(void)
+{
+    close(adapter.fd);
+    adapter.fd = adapter.loop.epoll = -1;
+}
+#endif
+
+/* call(attach) is redlock_epoll_attach, and so on. */
+#define JOINED(adapter, name) adapter##_##name
+#define EXPANDED(adapter, name) JOINED(adapter, name)
+#define call(name) EXPANDED(ADAPTER, name)
+
+/* The client, and the arguments of attach before the nodes. */
+#ifdef LOOP_descriptor
+#define CLIENT (&adapter.loop.client)
+#define ATTACHED &adapter
+#else
+#define CLIENT (&adapter.client)
+#define ATTACHED &adapter, loop
+#endif
+
+#if defined(LOOP_libevent) || defined(LOOP_sd_event) || defined(LOOP_descriptor)
+#define WAKE() call(wake)(&adapter)
 #else
 #define WAKE() (void)0
 #endif
@@ -150,7 +198,7 @@ static struct redlock_node nodes[NODES];
 static struct redlock_lock lock, other;
 static unsigned completed;
 
-static void begin(void (*done)(struct redlock_lock *lock))
+static void begin(void (*done)(struct redlock_lock *lock, void *context))
 {
     unsigned i;
 
@@ -158,11 +206,11 @@ static void begin(void (*done)(struct redlock_lock *lock))
     memset(nodes, 0, sizeof nodes);
     for (i = 0; i < NODES; i++)
         nodes[i].address = servers[i].address;
-    is_int((int)attach(&adapter, loop, nodes, NODES, done), REDLOCK_OK, "attached");
+    is_int((int)call(attach)(ATTACHED, nodes, NODES, done, &completed), REDLOCK_OK, "attached");
     redlock_lock_init(&lock, "key", 3, 20000);
     redlock_lock_init(&other, "other", 5, 20000);
     completed = 0;
-    redlock_acquire_start(&adapter.client, &lock, 20000);
+    redlock_acquire_start(CLIENT, &lock, 20000);
     WAKE();
 }
 
@@ -172,17 +220,25 @@ static void turn_until(unsigned count)
         loop_turn();
 }
 
-static void count_it(struct redlock_lock *one)
+/* How often `done` has been called before; its context is &completed. */
+static unsigned count(void *context)
 {
-    (void)one;
-    completed++;
+    unsigned *calls = (unsigned *)context;
+
+    return (*calls)++;
 }
 
-static void detach_it(struct redlock_lock *one)
+static void count_it(struct redlock_lock *one, void *context)
 {
-    redlock_release(&adapter.client, one, 5000);
-    detach(&adapter);
-    completed++;
+    (void)one;
+    count(context);
+}
+
+static void detach_it(struct redlock_lock *one, void *context)
+{
+    redlock_release(CLIENT, one, 5000);
+    call(detach)(&adapter);
+    count(context);
 }
 
 static void done_detaches(void)
@@ -193,14 +249,14 @@ static void done_detaches(void)
 }
 
 /* The second time it is the end of the extension or release that the first time has started. */
-static void block_in_it(struct redlock_lock *one)
+static void block_in_it(struct redlock_lock *one, void *context)
 {
-    if (completed++ > 0)
+    if (count(context) > 0)
         return;
-    is_int((int)redlock_acquire(&adapter.client, &other, 20000), REDLOCK_OK,
+    is_int((int)redlock_acquire(CLIENT, &other, 20000), REDLOCK_OK,
            "`done` waits for another lock");
-    redlock_release(&adapter.client, &other, 5000);
-    redlock_release_start(&adapter.client, one, 5000);
+    redlock_release(CLIENT, &other, 5000);
+    redlock_release_start(CLIENT, one, 5000);
 }
 
 static void done_blocks(void)
@@ -208,7 +264,7 @@ static void done_blocks(void)
     begin(block_in_it);
     turn_until(2);
     is_int((int)lock.status, REDLOCK_OK, "the operation that it has started is complete");
-    detach(&adapter);
+    call(detach)(&adapter);
 }
 
 /* Ten, because a paused machine may miss some; together they are shorter than stall_ms, when a node that seems to have
@@ -225,37 +281,58 @@ static void child_detaches(void)
     fflush(stdout);
     if ((child = fork()) == 0) {
         loop_forked();
-        detach(&adapter);
+        call(detach)(&adapter);
         _exit(0);
     }
     waitpid(child, NULL, 0);
     for (tries = 0; tries < 10 && status == REDLOCK_UNREACHABLE; tries++) {
-        redlock_extend_start(&adapter.client, &lock);
+        redlock_extend_start(CLIENT, &lock);
         WAKE();
         turn_until(2 + tries);
         status = lock.status;
     }
     is_int((int)status, REDLOCK_OK, "a child has detached: its parent still hears the servers");
-    redlock_release(&adapter.client, &lock, 5000);
-    detach(&adapter);
+    redlock_release(CLIENT, &lock, 5000);
+    call(detach)(&adapter);
+}
+
+/* The operation of another lock ends in a blocking call, between two turns. */
+static void blocks_between_turns(void)
+{
+    unsigned tries;
+
+    begin(count_it);
+    for (tries = 0; tries < 100 && lock.status == REDLOCK_PENDING; tries++) {
+        redlock_acquire(CLIENT, &other, 20000);
+        redlock_release(CLIENT, &other, 5000);
+    }
+    is_int((int)lock.status, REDLOCK_OK, "the lock was acquired meanwhile");
+    sleep_ms(100); /* late replies, too: only the completed lock is left to wake the loop */
+    redlock_release(CLIENT, &other, 0);
+    alarm(20);
+    turn_until(1);
+    alarm(0);
+    is_int((int)completed, 1, "`done` is called for it");
+    redlock_release(CLIENT, &lock, 5000);
+    call(detach)(&adapter);
 }
 
 static void refused(void)
 {
     REST();
     memset(nodes, 0, sizeof nodes);
-    is_int((int)attach(&adapter, loop, nodes, NODES, count_it), REDLOCK_INVALID_ARGUMENT,
-           "nodes without addresses are refused");
-    detach(&adapter);
+    is_int((int)call(attach)(ATTACHED, nodes, NODES, count_it, &completed),
+           REDLOCK_INVALID_ARGUMENT, "nodes without addresses are refused");
+    call(detach)(&adapter);
 }
 
 #ifdef LOOP_glib
 /* A dialog, for instance, that is open until the lock is extended. */
-static void run_the_loop_in_it(struct redlock_lock *one)
+static void run_the_loop_in_it(struct redlock_lock *one, void *context)
 {
-    if (completed++ > 0)
+    if (count(context) > 0)
         return;
-    redlock_extend_start(&adapter.client, one);
+    redlock_extend_start(CLIENT, one);
     turn_until(2);
 }
 
@@ -267,8 +344,8 @@ static void done_runs_the_loop(void)
     alarm(0);
     ok(lock.status == REDLOCK_OK || lock.status == REDLOCK_UNREACHABLE,
        "the lock is extended while `done` runs the loop");
-    redlock_release(&adapter.client, &lock, 5000);
-    detach(&adapter);
+    redlock_release(CLIENT, &lock, 5000);
+    call(detach)(&adapter);
 }
 #else
 static void done_runs_the_loop(void)
@@ -283,6 +360,7 @@ int main(void)
     done_detaches();
     done_blocks();
     child_detaches();
+    blocks_between_turns();
     refused();
     done_runs_the_loop();
     is_int((int)servers_keys_left("*", 10000), 0, "no key is left");

@@ -14,9 +14,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SERVERS = 3, MAJORITY = 2, LOOPS = 6, RUNS = 2 * LOOPS, LOCKS = 2, PATIENCE_MS = 60000 };
+enum { SERVERS = 3, MAJORITY = 2, LOOPS = 7, RUNS = 2 * LOOPS, LOCKS = 2, PATIENCE_MS = 60000 };
 
-static const char *const loops[LOOPS] = {"epoll", "libuv", "libev", "libevent", "glib", "sd_event"};
+static const char *const loops[LOOPS] = {"epoll",    "descriptor", "libuv",   "libev",
+                                         "libevent", "glib",       "sd_event"};
 static const char *const sides[LOCKS] = {"left", "right"};
 
 static struct server servers[SERVERS];
