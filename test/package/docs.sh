@@ -91,6 +91,11 @@ check 'docs/settings.md has each setting' "$([ "$(echo "$settings" | wc -l)" -gt
 check 'docs/platforms.md has each callback' "$(printf '#include "redlock.h"\n' | gcc -E -P -I. - | sed -n '/^struct redlock_io/,/^}/s/.*(\*\([a-z_]*\))(.*/\1/p' |
     { read -r first && printf '%s\n' "$first" && cat || echo 'none is found'; } |
     while read -r callback; do grep -q "^| .$callback. |" docs/platforms.md || echo "$callback"; done)"
+io_of() { awk '/^struct redlock_io \{/ { inside = 1 } inside; /^\}/ { inside = 0 }' "$@" | tr -s ' \n' ' '; }
+check 'docs/platforms.md has struct redlock_io as it is in redlock.h' "$(
+    printf '#include "redlock.h"\n' | gcc -E -P -I. - | io_of >"$build/io"
+    grep -q entropy "$build/io" || echo 'none is found'
+    io_of docs/platforms.md | diff - "$build/io")"
 limit() { # MACRO HOSTED - its value
     # shellcheck disable=SC2046 # an expression
     echo $(($(printf '#include "redlock.h"\nvalue=%s\n' "$1" | gcc -E -P -I. -DREDLOCK_HOSTED="$2" - | sed -n 's/^value=//p')))
