@@ -57,7 +57,7 @@ report clang-tidy
 #                constVariable, constParameter   functions of one kind have the same parameters
 #                normalCheckLevelMaxBranches   no finding: the usual depth of the analysis
 #                knownConditionTrueFalse   feature switches are constants in conditions
-cppcheck --quiet --max-configs=32 --std=c99 --enable=warning,style,performance,portability --inconclusive \
+cppcheck --quiet --max-configs=64 --std=c99 --enable=warning,style,performance,portability --inconclusive \
     --suppress=missingIncludeSystem --suppress=unusedFunction --suppress=redundantContinue --suppress=variableScope \
     --suppress=constVariablePointer --suppress=constParameterPointer --suppress=knownConditionTrueFalse --suppress=normalCheckLevelMaxBranches \
     $files >"$folder/findings" 2>&1
