@@ -52,7 +52,8 @@ $(B)/libredlock.a: $(LIB:%.c=$(B)/%.o) $(B)/extra/url.o
 	$(AR) rcsD $@ $^
 
 VERSION := $(shell sed -n 's/^\#define REDLOCK_VERSION "\(.*\)"/\1/p' redlock.h)
-SONAME = libredlock.so.$(firstword $(subst ., ,$(VERSION)))
+# MAJOR.MINOR: a minor version may change the sizes of the structs, which the callers own.
+SONAME = libredlock.so.$(basename $(VERSION))
 SHARED = $(B)/libredlock.so.$(VERSION)
 
 shared: $(SHARED) ## build the shared library

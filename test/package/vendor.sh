@@ -151,6 +151,38 @@ for cpu in cortex-m0plus cortex-m4; do
 done
 cd "$here" || exit 1
 
+# ---- The soname ----
+
+# Callers own the structs. So a library whose structs have another size than those of a release must not be loaded by its programs.
+soname="libredlock.so.${version%.*}"
+sizes() { # of the structs in this tree: node, lock, client
+    for struct in node lock client; do
+        printf '#include "redlock.h"\nchar size_of[sizeof(struct redlock_%s)];\n' $struct >"$folder/size.c"
+        gcc -I"$source" -c "$folder/size.c" -o "$folder/size.o" &&
+            echo $((0x$(nm -S "$folder/size.o" | awk '$4 == "size_of" { print $2 }')))
+    done | xargs
+}
+soname_of() { # VERSION - as the Makefile names it
+    ${MAKE:-make} -C "$source" -nB shared VERSION="$1" | sed -n 's/.*-soname,\([^ ]*\) .*/\1/p'
+}
+sonames() {
+    [ "$(soname_of "$version")" = "$soname" ] || return 1
+    tree=$(sizes)
+    awk -F ' *[|] *' '$3 == "x86-64, core" { print $2, $8, $9, $10 }' "$source/docs/sizes.md" >"$folder/releases"
+    [ "$(wc -l <"$folder/releases")" -ge 3 ] || return 1
+    while read -r release recorded; do
+        [ "$recorded" != "$tree" ] && [ "$(soname_of "$release")" = "$soname" ] || continue
+        echo "node, lock and client have $tree bytes, and $recorded in $release, which has the same soname, $soname."
+        echo "Set the next minor version in redlock.h. Is $release not released yet? Then \`make size RECORD=yes\`."
+        return 1
+    done <"$folder/releases"
+}
+check "the soname differs from that of each release whose structs have other sizes" sonames
+has_soname() { # FILE - exactly this one
+    readelf -d "$1" >"$folder/dynamic" && grep -F "SONAME" "$folder/dynamic" && grep -q "SONAME.*\[$soname\]" "$folder/dynamic"
+}
+needs_soname() { readelf -d "$1" | grep -q "NEEDED.*\[$soname\]"; }
+
 # ---- The release ----
 
 again() { # FOLDER - made in FOLDER, with another umask, time zone and language
@@ -204,6 +236,7 @@ check "the Makefile of the release builds with clang" ${MAKE:-make} -s -C "$sour
 check "the Makefile of the release installs" ${MAKE:-make} -s -C "$source" B=out CFLAGS=-O0 install PREFIX="$folder/prefix"
 public_only() { ! nm -D --defined-only "$folder/prefix/lib/libredlock.so" | awk '{ print $3 }' | grep -v '^redlock_\|^resp_'; }
 check "the shared library exports redlock_ and resp_ only" public_only
+check "the shared library has the soname" has_soname "$folder/prefix/lib/libredlock.so"
 readable() { # what root installs whose files are private
     (umask 077 && ${MAKE:-make} -s -C "$source" B=out-private CFLAGS=-O0 install PREFIX="$folder/private") &&
         ! find "$folder/private" ! -type l ! -perm -o+r | grep .
@@ -211,7 +244,7 @@ readable() { # what root installs whose files are private
 check "all users can read what is installed with a umask of 077" readable
 package() {
     PKG_CONFIG_PATH=$1 gcc "$folder/app.c" $(PKG_CONFIG_PATH=$1 pkg-config --cflags --libs redlock) -o "$folder/app" &&
-        LD_LIBRARY_PATH=$2 "$folder/app" && readelf -d "$folder/app" | grep -q 'libredlock.so.0'
+        LD_LIBRARY_PATH=$2 "$folder/app" && needs_soname "$folder/app"
 }
 check "pkg-config finds the library; the program is linked with the shared one" package "$folder/prefix/lib/pkgconfig" "$folder/prefix/lib"
 archive() {
@@ -259,7 +292,7 @@ cmake_with() {
 }
 check "CMake: find_package after make install" cmake_with installed "find_package(redlock ${version%.*} REQUIRED)" \
     -DCMAKE_PREFIX_PATH="$folder/prefix"
-shared() { readelf -d "$folder/installed/out/app" | grep -q 'libredlock.so.0'; }
+shared() { needs_soname "$folder/installed/out/app"; }
 check "CMake: the program uses the shared library" shared
 check "CMake: find_package with BUILD_SHARED_LIBS=OFF" cmake_with static "find_package(redlock $version EXACT REQUIRED)" -DCMAKE_PREFIX_PATH="$folder/prefix" \
     -DBUILD_SHARED_LIBS=OFF
@@ -352,9 +385,9 @@ sysroot() { # a cross compiler that finds the headers of libc only in the folder
 check "CMake: install with a cross compiler and CMAKE_SYSROOT" sysroot
 cross() {
     cmake -S "$source" -B "$folder/shared" -DBUILD_SHARED_LIBS=ON && cmake --build "$folder/shared" &&
-        readelf -d "$folder/shared/libredlock.so" | grep -q 'libredlock.so.0'
+        has_soname "$folder/shared/libredlock.so"
 }
-check "CMake: a shared library with a soname" cross
+check "CMake: a shared library with the soname" cross
 
 # ---- Meson ----
 
@@ -376,6 +409,7 @@ meson_install() {
     meson setup "$folder/meson-own" "$source" --prefix="$folder/meson-prefix" --libdir=lib && meson install -C "$folder/meson-own"
 }
 check "Meson: install" meson_install
+check "Meson: the soname" has_soname "$folder/meson-prefix/lib/libredlock.so"
 check "Meson: pkg-config finds the library" package "$folder/meson-prefix/lib/pkgconfig" "$folder/meson-prefix/lib"
 meson_nine() {
     meson setup "$folder/meson-nine" "$source" --prefix="$folder/meson-nine-prefix" --libdir=lib -Dc_args=-DREDLOCK_NODES_MAX=9 &&
