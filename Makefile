@@ -7,11 +7,16 @@ B = build
 CORE = client.c redlock.c hold.c wait.c fair.c node.c command.c resp.c
 LIB = $(CORE) net.c
 HEADERS = redlock.h redlock_config.h redlock_private.h resp.h extra/url.h core.h
-WARN = -std=c99 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wcast-qual \
-       -Wcast-align -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wvla -Wformat=2 -Werror
+WARNINGS = -std=c99 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wcast-qual \
+       -Wcast-align -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wvla -Wformat=2
+# In the tests only: a warning of a compiler that we do not know must not stop a distribution.
+WARN = $(WARNINGS) -Werror
 POSIX = -D_POSIX_C_SOURCE=200809L
 SAN = -fsanitize=address,undefined -fno-sanitize-recover=all
-CFLAGS = -O2 -g
+# The flags of the environment are honoured, as distributions set them; the command line wins.
+CFLAGS ?= -O2 -g
+CPPFLAGS ?=
+LDFLAGS ?=
 LIMITS = # -DREDLOCK_NODES_MAX=12 ... for the library; the installed headers tell programs
 
 .DELETE_ON_ERROR:
@@ -34,17 +39,15 @@ clean: ## remove all that was built
 
 # ---- The library ----------------------------------------------------------------------------
 
-# Not every compiler knows this warning; clang refuses it. Asked once, when the first file is compiled.
-FRAME = $(eval FRAME := $$(shell $(CC) -Werror -Wstack-usage=256 -E -x c /dev/null >/dev/null 2>&1 && echo -Wstack-usage=256))$(FRAME)
-
 $(B)/%.o: %.c $(HEADERS) $(B)/flags
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(LIMITS) $(WARN) $(FRAME) -c $< -o $@
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(LIMITS) $(WARNINGS) -c $< -o $@
 
-# Compiles again after a change of the flags: the installed headers must match the objects.
+# Compiles and links again after a change of the flags: the installed headers must match the objects.
+FLAGS = $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(LIMITS) $(WARNINGS) TLS=$(TLS)
 $(B)/flags: always
 	@mkdir -p $(@D)
-	@printf '%s\n' '$(CC) $(CFLAGS) $(LIMITS)' | cmp -s - $@ || printf '%s\n' '$(CC) $(CFLAGS) $(LIMITS)' > $@
+	@printf '%s\n' '$(FLAGS)' | cmp -s - $@ || printf '%s\n' '$(FLAGS)' > $@
 always:
 
 $(B)/libredlock.a: $(LIB:%.c=$(B)/%.o) $(B)/extra/url.o
@@ -59,7 +62,7 @@ SHARED = $(B)/libredlock.so.$(VERSION)
 shared: $(SHARED) ## build the shared library
 $(SHARED): $(LIB) extra/url.c $(HEADERS) $(B)/flags
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(LIMITS) $(WARN) -fPIC -shared -Wl,-soname,$(SONAME) $(LIB) extra/url.c -o $@ -pthread
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(LIMITS) $(WARNINGS) -fPIC -shared $(LDFLAGS) -Wl,-soname,$(SONAME) $(LIB) extra/url.c -o $@ -pthread
 
 # ---- The program ----------------------------------------------------------------------------
 
@@ -73,22 +76,18 @@ TLS =
 WITH_TLS = -DREDLOCK_CLI_TLS=1 extra/redlock_tls.c -lmbedtls -lmbedx509 -lmbedcrypto
 
 cli: $(if $(TLS),deps-tls) $(B)/redlock ## build the program redlock(1); TLS=1: with TLS for rediss://, through mbedTLS
-$(B)/redlock: $(CLI) $(wildcard cli/*.h extra/redlock_tls.*) $(HEADERS) $(B)/redlock.tls
+$(B)/redlock: $(CLI) $(wildcard cli/*.h extra/redlock_tls.*) $(HEADERS) $(B)/flags
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(WARN) $(CLI_FLAGS) -I. $(CLI) $(if $(TLS),$(WITH_TLS)) -o $@
-
-# Compiles again after a change of TLS.
-$(B)/redlock.tls: always
-	@mkdir -p $(@D)
-	@echo '$(TLS)' | cmp -s - $@ || echo '$(TLS)' > $@
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS) $(CLI_FLAGS) -I. $(LDFLAGS) $(CLI) $(if $(TLS),$(WITH_TLS)) -o $@
 
 # Small, and without shared libraries. With the usual common-page-size the linker may pad the code in the file to a whole page
-# to save a page of memory; a small value prevents this.
+# to save a page of memory; a small value prevents this. STATIC has all flags of this program: CFLAGS and LDFLAGS of a
+# distribution are for shared libraries.
 STATIC = musl-gcc -static -no-pie -fno-pie -s -Oz -fno-jump-tables -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -Wl,--gc-sections -Wl,-z,noseparate-code -Wl,-z,norelro -Wl,-z,common-page-size=64
 cli-static: deps-static $(B)/redlock-static ## the same, static, with musl
 $(B)/redlock-static: $(CLI) $(wildcard cli/*.h) $(HEADERS)
 	@mkdir -p $(@D)
-	$(STATIC) $(WARN) $(CLI_FLAGS) -I. $(CLI) -o $@
+	$(STATIC) $(CPPFLAGS) $(WARNINGS) $(CLI_FLAGS) -I. $(CLI) -o $@
 PORT = 7001
 servers: deps-demo ## PORT=n: five servers to try the program with, on this port and the four after it, until Ctrl-C
 	@tools/five.sh $(PORT)
@@ -104,38 +103,38 @@ $(MAN)/redlock.3: $(HEADERS) tools/man.awk docs/redlock.7 $(wildcard docs/man/*.
 PREFIX = /usr/local
 LIBDIR = $(PREFIX)/lib
 MANDIR = $(PREFIX)/share/man
-
+DOCDIR = $(PREFIX)/share/doc/redlock
 COMPLETIONS = $(PREFIX)/share/bash-completion/completions
 
 # DESTDIR and the folders may have spaces in their names. The file for pkg-config has a backslash before each. All users can read
 # what is installed, whatever the umask is.
-SPACE = $() $()
-install: $(B)/libredlock.a $(SHARED) $(B)/redlock man ## PREFIX=, LIBDIR=, MANDIR=, DESTDIR=, LIMITS=: libraries, headers, pkg-config, CMake package, program, man pages
-	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(MANDIR)/man1" "$(DESTDIR)$(COMPLETIONS)"
-	install -m 755 $(B)/redlock "$(DESTDIR)$(PREFIX)/bin"
-	install -m 644 cli/redlock.1 "$(DESTDIR)$(MANDIR)/man1"
-	install -m 644 cli/redlock.bash "$(DESTDIR)$(COMPLETIONS)/redlock"
-	install -d "$(DESTDIR)$(PREFIX)/include/redlock" "$(DESTDIR)$(LIBDIR)/pkgconfig" "$(DESTDIR)$(MANDIR)/man3"
-	find $(MAN) -type f -exec install -m 644 {} "$(DESTDIR)$(MANDIR)/man3" \;
-	find $(MAN) -type l -exec cp -RP {} "$(DESTDIR)$(MANDIR)/man3" \;
-	install -d "$(DESTDIR)$(MANDIR)/man7"
-	install -m 644 $(B)/man/man7/redlock.7 "$(DESTDIR)$(MANDIR)/man7"
+install-lib: $(B)/libredlock.a $(SHARED) ## PREFIX=, LIBDIR=, DESTDIR=, LIMITS=: libraries, headers, pkg-config, CMake package, licence
+	install -d "$(DESTDIR)$(PREFIX)/include/redlock" "$(DESTDIR)$(LIBDIR)/pkgconfig" "$(DESTDIR)$(LIBDIR)/cmake/redlock" "$(DESTDIR)$(DOCDIR)"
+	install -m 644 LICENSE "$(DESTDIR)$(DOCDIR)"
 	rm -rf $(B)/include
-	sh tools/headers.sh $(B)/include $(CC) $(CFLAGS) $(LIMITS)
+	sh tools/headers.sh $(B)/include $(CC) $(CPPFLAGS) $(CFLAGS) $(LIMITS)
 	install -m 644 $(B)/include/* "$(DESTDIR)$(PREFIX)/include/redlock"
 	install -m 644 $(B)/libredlock.a "$(DESTDIR)$(LIBDIR)"
 	install -m 755 $(SHARED) "$(DESTDIR)$(LIBDIR)"
 	ln -sf $(notdir $(SHARED)) "$(DESTDIR)$(LIBDIR)/$(SONAME)"
 	ln -sf $(SONAME) "$(DESTDIR)$(LIBDIR)/libredlock.so"
-	printf '%s\n' 'Name: redlock' 'Description: Redlock distributed lock over Redis' 'Version: $(VERSION)' \
-	    'Cflags: -I$(subst $(SPACE),\ ,$(PREFIX))/include/redlock' 'Libs: -L$(subst $(SPACE),\ ,$(LIBDIR)) -lredlock' \
-	    'Libs.private: -pthread' > $(B)/redlock.pc
+	libdir='$(LIBDIR)'; case $$libdir in '$(PREFIX)'/*) libdir='$${prefix}'$${libdir#'$(PREFIX)'} ;; esac; \
+	    sed "s|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$$libdir|; s|@INCLUDEDIR@|\$${prefix}/include|; s|@VERSION@|$(VERSION)|; s|@LIBS@|-pthread|; \
+	        /^[a-z]*=/ s| |\\\\ |g" packaging/redlock.pc.in > $(B)/redlock.pc
 	install -m 644 $(B)/redlock.pc "$(DESTDIR)$(LIBDIR)/pkgconfig"
-	install -d "$(DESTDIR)$(LIBDIR)/cmake/redlock"
 	up=$$(echo "$(LIBDIR)/cmake/redlock" | sed 's|^/||; s|[^/][^/]*|..|g'); for file in redlockConfig redlockConfigVersion; do \
 	    sed "/@.*@/ { s|@UP@|$$up|; s|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|; }" packaging/cmake/$$file.cmake.in \
 	        > $(B)/$$file.cmake && install -m 644 $(B)/$$file.cmake "$(DESTDIR)$(LIBDIR)/cmake/redlock" || exit 1; \
 	done
+
+install: install-lib $(B)/redlock man ## the same with MANDIR=: also the program, man pages, completion
+	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(MANDIR)/man1" "$(DESTDIR)$(MANDIR)/man3" "$(DESTDIR)$(MANDIR)/man7" "$(DESTDIR)$(COMPLETIONS)"
+	install -m 755 $(B)/redlock "$(DESTDIR)$(PREFIX)/bin"
+	install -m 644 cli/redlock.1 "$(DESTDIR)$(MANDIR)/man1"
+	install -m 644 cli/redlock.bash "$(DESTDIR)$(COMPLETIONS)/redlock"
+	find $(MAN) -type f -exec install -m 644 {} "$(DESTDIR)$(MANDIR)/man3" \;
+	find $(MAN) -type l -exec cp -RP {} "$(DESTDIR)$(MANDIR)/man3" \;
+	install -m 644 $(B)/man/man7/redlock.7 "$(DESTDIR)$(MANDIR)/man7"
 
 # One file that compiles alone beside its redlock.h. net.c comes first: it defines the feature macros, which must happen before
 # the first system header.

@@ -201,15 +201,17 @@ $(B)/soak/soak: test/servers/soak.c test/lib/proxy.c test/lib/proxy.h test/lib/s
 soak: deps-programs $(B)/soak/soak ## MINUTES=n of processes that contend while servers, network and clocks fail
 	prove -v -e '' $(B)/soak/soak :: $(MINUTES) $(B)/soak/clock_shim.so
 
-# The public headers in each version of C++, redlock.c in each version of C; an example.
+# The public headers in each version of C++, redlock.c in each version of C, what `make` builds with warnings as errors; an example.
 test-build: deps-gcc $(LIB) $(HEADERS)
 	@mkdir -p $(B)/examples
 	for std in c++98 c++11 c++17 c++20; do \
 	    printf '#include "redlock.h"\n#include "extra/url.h"\n' | g++ -std=$$std -Wall -Wextra -Wpedantic -Werror -I. -x c++ -c - -o $(B)/header.o || exit 1; \
 	done
 	for std in c99 c11 c17; do \
-	    gcc -std=$$std $(filter-out -std=c99,$(WARN)) -Wstack-usage=256 -O2 -c redlock.c -o $(B)/header.o || exit 1; \
+	    gcc -std=$$std $(filter-out -std=c99,$(WARN)) -O2 -c redlock.c -o $(B)/header.o || exit 1; \
 	done
+	$(MAKE) -s B=$(B)/strict CC=gcc CFLAGS='-O2 -g' WARNINGS='$(WARN) -Wstack-usage=256' all
+	$(MAKE) -s B=$(B)/strict WARNINGS='$(WARN)' shared cli
 	gcc $(WARN) -I. examples/lock.c $(LIB) -o $(B)/examples/lock
 
 # Long targets first. Files that several targets need are built before, because several targets run at a time. Without
@@ -365,7 +367,7 @@ mutants: deps-programs ## take out one rule at a time and see a test fail
 
 $(B)/demo: examples/demo.c test/lib/servers.c test/lib/servers.h $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(WARN) $(POSIX) -I. -Itest/lib -Itest/engine $< test/lib/servers.c $(LIB) -o $@
+	$(CC) $(CFLAGS) $(WARNINGS) $(POSIX) -I. -Itest/lib -Itest/engine $< test/lib/servers.c $(LIB) -o $@
 
 demo: deps-demo ## five real servers, and the lock at work on them
 	@$(MAKE) -s $(B)/demo

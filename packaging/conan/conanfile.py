@@ -27,7 +27,7 @@ class Redlock(ConanFile):
         top = os.path.join(self.recipe_folder, "..", "..")
         for pattern in ("*.c", "*.h", "CMakeLists.txt", "LICENSE"):
             copy(self, pattern, top, self.export_sources_folder, excludes="*/*")
-        for pattern in ("extra/*", "tools/headers.sh"):
+        for pattern in ("extra/*", "tools/headers.sh", "packaging/redlock.pc.in"):
             copy(self, pattern, top, self.export_sources_folder)
 
     def build(self):

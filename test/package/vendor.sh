@@ -233,6 +233,40 @@ check "make and musl-gcc are enough to build the static program" musl_only
 
 check "the Makefile of the release builds" ${MAKE:-make} -s -C "$source" B=out
 check "the Makefile of the release builds with clang" ${MAKE:-make} -s -C "$source" B=out-clang CC=clang CFLAGS=-O0 all shared cli
+logging() { # COMMAND ... - with a compiler that writes its arguments to $folder/commands
+    printf '#!/bin/sh\necho "$*" >>"%s/commands"\nexec gcc "$@"\n' "$folder" >"$folder/logging-gcc" && chmod +x "$folder/logging-gcc" &&
+        rm -f "$folder/commands" && env CC="$folder/logging-gcc" "$@" && [ "$(wc -l <"$folder/commands")" -gt 5 ]
+}
+all_have() { # FLAG [COMMANDS] - each command of the compiler, or each that this pattern leaves
+    ! grep -v -e "${2:-^$}" "$folder/commands" | grep -v -e "$1"
+}
+environment() { # headers.sh only preprocesses (-E), and what compiles (-c) does not link
+    logging CFLAGS='-O1 -g0' CPPFLAGS=-DFROM_CPPFLAGS LDFLAGS=-Wl,-z,relro,-z,now ${MAKE:-make} -s -C "$source" B=out-environment \
+        install DESTDIR="$folder/environment" PREFIX=/usr && all_have '-DFROM_CPPFLAGS -O1 -g0' && all_have '-z,relro,-z,now' ' -[cE] ' || return 1
+    for file in lib/libredlock.so bin/redlock; do
+        readelf -d "$folder/environment/usr/$file" | grep -q BIND_NOW || { echo "$file"; return 1; }
+    done
+}
+check "CFLAGS, CPPFLAGS and LDFLAGS of the environment are in each command" environment
+command_line() { logging CFLAGS=-O0 ${MAKE:-make} -s -C "$source" B=out-environment CFLAGS=-O1 all && all_have -O1 && ! grep -e -O0 "$folder/commands"; }
+check "CFLAGS of the command line win" command_line
+warned() { # as a new version of a compiler would
+    echo '#warning "of a new compiler"' >"$folder/warning.h"
+    CPPFLAGS="-include $folder/warning.h" ${MAKE:-make} -s -C "$source" B=out-environment all shared cli 2>&1 | tee "$folder/warnings" &&
+        grep -q 'warning: .*of a new compiler' "$folder/warnings" && [ -x "$source/out-environment/redlock" ]
+}
+rm -rf "$source/out-environment"
+check "a warning does not stop the build" warned
+library_only() {
+    ${MAKE:-make} -s -C "$source" B=out-lib CFLAGS=-O0 install-lib DESTDIR="$folder/lib-root" PREFIX=/usr LIBDIR=/usr/lib/here && [ ! -e "$source/out-lib/redlock" ] || return 1
+    for file in redlock.h redlock.hpp redlock_config.h redlock_limits.h redlock_private.h resp.h url.h; do echo include/redlock/$file; done >"$folder/expected"
+    for file in cmake/redlock/redlockConfig.cmake cmake/redlock/redlockConfigVersion.cmake libredlock.a libredlock.so \
+        "$soname" "libredlock.so.$version" pkgconfig/redlock.pc; do echo lib/here/$file; done >>"$folder/expected"
+    echo share/doc/redlock/LICENSE >>"$folder/expected"
+    (cd "$folder/lib-root/usr" && find . ! -type d | sed 's|^\./||' | LC_ALL=C sort) >"$folder/got"
+    LC_ALL=C sort "$folder/expected" | diff - "$folder/got"
+}
+check "make install-lib: the library and its packages only" library_only
 check "the Makefile of the release installs" ${MAKE:-make} -s -C "$source" B=out CFLAGS=-O0 install PREFIX="$folder/prefix"
 public_only() { ! nm -D --defined-only "$folder/prefix/lib/libredlock.so" | awk '{ print $3 }' | grep -v '^redlock_\|^resp_'; }
 check "the shared library exports redlock_ and resp_ only" public_only
@@ -242,10 +276,22 @@ readable() { # what root installs whose files are private
         ! find "$folder/private" ! -type l ! -perm -o+r | grep .
 }
 check "all users can read what is installed with a umask of 077" readable
-package() {
-    PKG_CONFIG_PATH=$1 gcc "$folder/app.c" $(PKG_CONFIG_PATH=$1 pkg-config --cflags --libs redlock) -o "$folder/app" &&
-        LD_LIBRARY_PATH=$2 "$folder/app" && needs_soname "$folder/app"
+flags_build() { # LIBRARY_PATH FLAG ... - with these flags of pkg-config
+    path=$1
+    shift
+    [ $# -gt 2 ] && gcc "$folder/app.c" "$@" -o "$folder/app" && LD_LIBRARY_PATH=$path "$folder/app"
 }
+package() {
+    # shellcheck disable=SC2046 # a list of flags
+    flags_build "$2" $(PKG_CONFIG_PATH=$1 pkg-config --cflags --libs redlock) && needs_soname "$folder/app"
+}
+licence() { cmp "$source/LICENSE" "$1/share/doc/redlock/LICENSE"; }
+check "the licence is installed" licence "$folder/prefix"
+moved() { # the folders of an install, at another place
+    cp -RP "$folder/prefix" "$folder/moved" && flags=$(PKG_CONFIG_PATH=$folder/moved/lib/pkgconfig pkg-config --define-prefix --cflags --libs redlock) &&
+        ! echo "$flags" | grep "$folder/prefix" && flags_build "$folder/moved/lib" $flags && needs_soname "$folder/app"
+}
+check "pkg-config --define-prefix finds a library that was moved" moved
 check "pkg-config finds the library; the program is linked with the shared one" package "$folder/prefix/lib/pkgconfig" "$folder/prefix/lib"
 archive() {
     gcc "$folder/app.c" -I"$folder/prefix/include/redlock" "$folder/prefix/lib/libredlock.a" -pthread -o "$folder/app" && "$folder/app"
@@ -328,6 +374,26 @@ cmake_install() {
         cmake --install "$folder/cmake"
 }
 check "CMake: install" cmake_install
+check "CMake: the licence is installed" licence "$folder/cmake-prefix"
+# shellcheck disable=SC2046 # a list of flags
+cmake_package() { flags_build '' $(PKG_CONFIG_PATH=$folder/cmake-prefix/lib/pkgconfig pkg-config "$@" --cflags --libs redlock); }
+check "CMake: pkg-config finds the static library" cmake_package
+cmake_elsewhere() { # with another prefix than that of the configuration, in which there is a space
+    cmake --install "$folder/cmake" --prefix "$folder/cmake other" &&
+        eval "flags_build '' $(PKG_CONFIG_PATH="$folder/cmake other/lib/pkgconfig" pkg-config --cflags --libs redlock)" &&
+        grep "^prefix=$folder/cmake\\\\ other\$" "$folder/cmake other/lib/pkgconfig/redlock.pc"
+}
+check "CMake: the same with cmake --install --prefix" cmake_elsewhere
+cmake_shared() { # with a folder of its own for libraries
+    cmake -S "$source" -B "$folder/cmake-shared" -DCMAKE_INSTALL_PREFIX="$folder/cmake-shared-prefix" -DCMAKE_INSTALL_LIBDIR=lib/here \
+        -DBUILD_SHARED_LIBS=ON && cmake --build "$folder/cmake-shared" && cmake --install "$folder/cmake-shared" &&
+        package "$folder/cmake-shared-prefix/lib/here/pkgconfig" "$folder/cmake-shared-prefix/lib/here"
+}
+check "CMake: pkg-config finds the shared library" cmake_shared
+subproject() { # installs nothing of ours with a program around it
+    cmake --install "$folder/add/out" --prefix "$folder/add-prefix" && ! find "$folder/add-prefix" -name '*redlock*' | grep .
+}
+check "CMake: a subproject is not installed" subproject
 check "CMake: find_package after cmake --install" cmake_with find "find_package(redlock ${version%.*} REQUIRED)" -DCMAKE_PREFIX_PATH="$folder/cmake-prefix"
 cmake_nine() {
     cmake -S "$source" -B "$folder/cmake-nine" -DCMAKE_INSTALL_PREFIX="$folder/cmake-nine-prefix" -DCMAKE_C_FLAGS=-DREDLOCK_NODES_MAX=9 &&
@@ -357,7 +423,7 @@ cmake_target_nine() { # the limit is the target's
     printf 'cmake_minimum_required(VERSION 3.14)\nproject(app C)\nadd_subdirectory(%s redlock)\n%s\nadd_executable(app %s)\n%s\n' "$source" \
         'target_compile_definitions(redlock PUBLIC REDLOCK_NODES_MAX=9)' "$folder/nine.c" 'target_link_libraries(app redlock::redlock)' \
         >"$folder/target-nine/CMakeLists.txt"
-    cmake -S "$folder/target-nine" -B "$folder/target-nine/out" -DCMAKE_INSTALL_PREFIX="$folder/target-nine-prefix" &&
+    cmake -S "$folder/target-nine" -B "$folder/target-nine/out" -DREDLOCK_INSTALL=ON -DCMAKE_INSTALL_PREFIX="$folder/target-nine-prefix" &&
         cmake --build "$folder/target-nine/out" && "$folder/target-nine/out/app" && cmake --install "$folder/target-nine/out" &&
         gcc "$folder/nine.c" -I"$folder/target-nine-prefix/include/redlock" "$folder/target-nine-prefix/lib/libredlock.a" -pthread \
             -o "$folder/nine" && "$folder/nine"
@@ -368,7 +434,7 @@ parent() { # options and definitions of a program around it
 set(CMAKE_UNITY_BUILD ON)
 add_compile_definitions(\"TITLE=a program\" \"QUOTED=\\\"a b\\\"\" \"TWICE(x)=2*(x)\" \$<\$<CONFIG:Debug>:IS_DEBUG> REDLOCK_NODES_MAX=9)
 add_compile_options(-Wall \"-DWORDS=a b\" -DREDLOCK_KEY_MAX=80)
-add_subdirectory($source redlock)" "$@" -DCMAKE_INSTALL_PREFIX="$folder/parent-prefix" && cmake --install "$folder/parent/out" &&
+add_subdirectory($source redlock)" "$@" -DREDLOCK_INSTALL=ON -DCMAKE_INSTALL_PREFIX="$folder/parent-prefix" && cmake --install "$folder/parent/out" &&
         grep 'define REDLOCK_NODES_MAX 9' "$folder/parent-prefix/include/redlock/redlock_limits.h" &&
         grep 'define REDLOCK_KEY_MAX 80' "$folder/parent-prefix/include/redlock/redlock_limits.h"
     installed=$?
@@ -411,6 +477,11 @@ meson_install() {
 check "Meson: install" meson_install
 check "Meson: the soname" has_soname "$folder/meson-prefix/lib/libredlock.so"
 check "Meson: pkg-config finds the library" package "$folder/meson-prefix/lib/pkgconfig" "$folder/meson-prefix/lib"
+check "Meson: the licence is installed" licence "$folder/meson-prefix"
+check "Meson: CMake finds the library through pkg-config" env PKG_CONFIG_PATH="$folder/meson-prefix/lib/pkgconfig" sh -c '
+    printf "%s\n" "cmake_minimum_required(VERSION 3.14)" "project(app C)" "find_package(PkgConfig REQUIRED)" \
+        "pkg_check_modules(redlock REQUIRED IMPORTED_TARGET redlock)" "add_executable(app $1)" "target_link_libraries(app PkgConfig::redlock)" \
+        >"$2/CMakeLists.txt" && cmake -S "$2" -B "$2/out" && cmake --build "$2/out" && "$2/out/app"' - "$folder/app.c" "$(mkdir -p "$folder/through" && echo "$folder/through")"
 meson_nine() {
     meson setup "$folder/meson-nine" "$source" --prefix="$folder/meson-nine-prefix" --libdir=lib -Dc_args=-DREDLOCK_NODES_MAX=9 &&
         meson install -C "$folder/meson-nine" && nine "$folder/meson-nine-prefix/lib/pkgconfig" "$folder/meson-nine-prefix/lib"
