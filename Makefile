@@ -152,8 +152,10 @@ $(ONE_CORE): $(ONE)
 	awk -f tools/amalgamate.awk $(ONE_ORDER) > $@
 
 # Reproducible: the same bytes each time, also when built from an unpacked release. The tarball also has the generated files:
-# the single files, the man pages, the checksums of all files. Its own checksum is in a file beside it.
+# the single files, the man pages, the checksums of all files. Its own checksum is in a file beside it. All files have the date of
+# the release in CHANGELOG.md: tools complain about 1970.
 RELEASE = redlock-$(VERSION)
+DATE = $(or $(shell sed -n 's/^\#\# $(VERSION), \(20[0-9-]*\)$$/\1/p' CHANGELOG.md),1970-01-01)
 release: $(ONE) $(ONE_CORE) man ## a tarball with all sources, the single files, man pages and checksums, in build
 	rm -rf $(B)/$(RELEASE)
 	mkdir -p $(B)/$(RELEASE)/single $(B)/$(RELEASE)/man/man1
@@ -166,7 +168,7 @@ release: $(ONE) $(ONE_CORE) man ## a tarball with all sources, the single files,
 	cp -RP $(B)/man/. $(B)/$(RELEASE)/man
 	cp cli/redlock.1 $(B)/$(RELEASE)/man/man1
 	cd $(B)/$(RELEASE) && find . -type f | sed 's|^\./||' | LC_ALL=C sort | xargs sha256sum > ../SHA256SUMS && mv ../SHA256SUMS .
-	LC_ALL=C tar --format=ustar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -C $(B) -c $(RELEASE) | gzip -n -9 > $(B)/$(RELEASE).tar.gz
+	LC_ALL=C tar --format=ustar --sort=name --mtime='$(DATE) UTC' --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -C $(B) -c $(RELEASE) | gzip -n -9 > $(B)/$(RELEASE).tar.gz
 	cd $(B) && sha256sum $(RELEASE).tar.gz > $(RELEASE).tar.gz.sha256
 
 include test/test.mk bench/bench.mk

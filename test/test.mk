@@ -253,6 +253,9 @@ test-vendor: deps-vendor $(ONE) release ## the library as users build it: single
 	prove -e sh test/package/vendor.sh :: $(B) $(VERSION) $(LIB)
 	prove -e sh test/package/packages.sh :: $(B) $(VERSION) $(LIB)
 
+test-debian: deps-debian release ## the Debian packages of packaging/debian: dpkg-buildpackage, lintian, a program that uses them
+	prove -e sh test/package/debian.sh :: $(B) $(VERSION)
+
 test-docs: deps-docs man ## man pages are complete; the code blocks of the texts run on real servers; names, links, spelling
 	prove -e 'sh' test/package/docs.sh test/package/snippets.sh :: $(B)
 

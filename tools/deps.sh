@@ -23,7 +23,8 @@ test='programs scripts valgrind analyze partition style docs model vendor loops 
 docs='demo gcc git:git mandoc:mandoc gawk:gawk mawk:mawk busybox:busybox codespell:codespell sqlite3:sqlite3 cmake:cmake meson:meson
  pkg-config:pkg-config'
 model='gcc spin:spin'
-# prove, fresh: only if they are named
+# debian, prove, fresh: only if they are named
+debian='gcc dpkg-buildpackage:dpkg-dev dh:debhelper lintian:lintian pkg-config:pkg-config'
 prove='frama-c:frama-c-base prove:perl'
 interop='demo node:nodejs npm:npm prove:perl'
 bench='demo gcc strace:strace valgrind:valgrind gnuplot:gnuplot-nox etcd:etcd-server node:nodejs npm:npm python3:python3

@@ -289,6 +289,85 @@ END
 }
 check "vcpkg: the version, the sources, and the place of the installed files" vcpkg
 
+# ---- Debian ----
+
+debian() {
+    same version "redlock ($version-1) unstable; urgency=medium" "$(head -n 1 packaging/debian/changelog)" &&
+        same packages "libredlock${version%.*} libredlock-dev redlock" "$(sed -n 's/^Package: //p' packaging/debian/control | xargs)" &&
+        same dependency "Depends: libredlock${version%.*} (= \${binary:Version}), \${misc:Depends}" "$(grep '^Depends: libredlock' packaging/debian/control)" &&
+        [ -s "packaging/debian/libredlock${version%.*}.install" ] && grep -q "redlock_$version.orig.tar.gz && cd redlock-$version\$" docs/packages.md
+}
+check "Debian: the version, and the soname in the names" debian
+
+# ---- The recipes of docs/packages.md ----
+
+recipes=$folder/recipes
+mkdir -p "$recipes/include"
+make_alone() { env -u MAKEFLAGS -u MAKELEVEL "${MAKE:-make}" "$@"; }
+block() { # PATTERN - the block of the page that has this line
+    awk -v pattern="$1" '/^```/ { if (found) exit; text = ""; next } { text = text $0 "\n" } $0 ~ pattern { found = 1 } END { printf "%s", text }' docs/packages.md
+}
+sources_in() { # FOLDER - those of a release
+    mkdir -p "$1" && tools/files.sh >"$recipes/files" && tar -c -T "$recipes/files" | tar -x -C "$1"
+}
+has_flags() { # ROOT - -Wl,-z,now and -g have arrived in the shared library and the program
+    for file in "$1/usr/lib/libredlock.so.$version" "$1/usr/bin/redlock"; do
+        readelf -d "$file" | grep -q BIND_NOW && readelf -S "$file" | grep -q debug_info || { echo "$file"; return 1; }
+    done
+}
+yocto() { # BitBake replaces its variables, exports the flags, and runs the functions with sh
+    grep -q "redlock_$version.bb" docs/packages.md && sources_in "$recipes/yocto" && block '^LIC_FILES_CHKSUM' >"$recipes/yocto.bb" &&
+        same licence "$(md5sum <LICENSE | cut -c 1-32)" "$(sed -n 's/^LIC_FILES.*md5=\(.*\)"$/\1/p' "$recipes/yocto.bb")" || return 1
+    {
+        # shellcheck disable=SC2016 # the variable is the recipe's
+        echo 'set -eu; oe_runmake() { make $EXTRA_OEMAKE "$@"; }'
+        sed -e '/^FILES/d' -e 's/^\([A-Z_]*\) = /\1=/' "$recipes/yocto.bb"
+        echo 'do_compile; do_install'
+    } >"$recipes/yocto.sh"
+    (cd "$recipes/yocto" && env -u MAKEFLAGS -u MAKELEVEL PV="$version" D="$recipes/yocto-root" prefix=/usr libdir=/usr/lib mandir=/usr/share/man \
+        CC=gcc AR=ar CFLAGS='-O0 -g' CPPFLAGS= LDFLAGS=-Wl,-z,now sh "$recipes/yocto.sh") && has_flags "$recipes/yocto-root"
+}
+check "Yocto: the recipe of docs/packages.md" yocto
+buildroot() { # the commands, in the order in which generic-package runs them
+    sources_in "$recipes/buildroot" && block '^REDLOCK_VERSION' | sed '/^\$(eval/d' >"$recipes/buildroot.mk" && cat >"$recipes/Makefile" <<END || return 1
+TARGET_MAKE_ENV = PATH="$PATH"
+TARGET_CONFIGURE_OPTS = \$(TARGET_MAKE_ENV) AR="ar" CC="gcc" CFLAGS="-O0 -g" CPPFLAGS="-D_LARGEFILE_SOURCE" LDFLAGS="-Wl,-z,now"
+STAGING_DIR = $recipes/buildroot-staging
+TARGET_DIR = $recipes/buildroot-root
+include $recipes/buildroot.mk
+$recipes/buildroot/built:
+	\$(REDLOCK_BUILD_CMDS)
+	\$(REDLOCK_INSTALL_STAGING_CMDS)
+	\$(REDLOCK_INSTALL_TARGET_CMDS)
+version:
+	@echo \$(REDLOCK_VERSION)
+END
+    same version "$version" "$(make_alone -s -f "$recipes/Makefile" version)" && make_alone -f "$recipes/Makefile" "$recipes/buildroot/built" &&
+        has_flags "$recipes/buildroot-root" && [ -s "$recipes/buildroot-staging/usr/include/redlock/redlock.h" ] &&
+        [ ! -e "$recipes/buildroot-staging/usr/bin" ]
+}
+check "Buildroot: the recipe of docs/packages.md" buildroot
+openwrt() { # flags are in the environment, the compiler is on the command line
+    sources_in "$recipes/openwrt" && : >"$recipes/include/rules.mk" && block '^PKG_NAME' >"$recipes/openwrt.mk" &&
+        cat >"$recipes/include/package.mk" <<END || return 1
+INSTALL_DIR = install -d -m0755
+INSTALL_BIN = install -m0755
+PKG_INSTALL_DIR = $recipes/openwrt-root
+MAKE_FLAGS = AR="ar" CC="gcc" CROSS="" ARCH="x86_64"
+run = CFLAGS="-O0 -g" LDFLAGS="-Wl,-z,now" \$(MAKE) -C $recipes/openwrt \$(MAKE_FLAGS)
+define BuildPackage
+all:
+	test "\$(PKG_NAME)-\$(PKG_VERSION)" = "redlock-$version"
+	\$(run)
+	\$(run) DESTDIR=\$(PKG_INSTALL_DIR) install
+	\$(call Package/\$(1)/install,$recipes/openwrt-image)
+endef
+END
+    make_alone TOPDIR="$recipes/include" INCLUDE_DIR="$recipes/include" -f "$recipes/openwrt.mk" && has_flags "$recipes/openwrt-root" &&
+        "$recipes/openwrt-image/usr/bin/redlock" version
+}
+check "OpenWrt: the recipe of docs/packages.md" openwrt
+
 # ---- CI ----
 
 workflow() { # each step is a target; debian and ubuntu, gcc and clang; the table of sizes is uploaded
