@@ -41,18 +41,22 @@ objects() { # ARCHIVE - the sources that it was made of
     ar t "$1" | sed 's/\(\.c\)*\.o$/.c/' | words
 }
 
+# Those of PlatformIO, ESP-IDF and Zephyr stand in the top folder, because these tools take a repository as it is.
+registered='redlock, MIT, the redlock authors'
+
 # ---- PlatformIO ----
 
 "$python" - >"$folder/library" <<'END'
 import json
-manifest = json.load(open("packaging/platformio/library.json"))
+manifest = json.load(open("library.json"))
 print(manifest["version"])
 print(*[filter[2:-1] for filter in manifest["build"]["srcFilter"] if filter[:2] == "+<"])
 print(manifest["build"]["srcDir"], manifest["build"]["includeDir"], len(manifest["description"]) <= 255)
+print(manifest["name"], manifest["license"], *[author["name"] for author in manifest["authors"]], sep=", ")
 END
 platformio() {
     same version "$version" "$(sed -n 1p "$folder/library")" && same sources "$core" "$(sed -n 2p "$folder/library" | words)" &&
-        same folders '. . True' "$(sed -n 3p "$folder/library")"
+        same folders '. . True' "$(sed -n 3p "$folder/library")" && same 'fields of the registry' "$registered" "$(sed -n 4p "$folder/library")"
 }
 check "PlatformIO: library.json" platformio
 # shellcheck disable=SC2046 # a list of words
@@ -61,7 +65,8 @@ check "PlatformIO: its sources make a complete library" complete $(sed -n 2p "$f
 # ---- ESP-IDF ----
 
 esp_idf() {
-    same version "$version" "$("$python" -c 'import yaml; print(yaml.safe_load(open("packaging/esp-idf/idf_component.yml"))["version"])')" || return 1
+    same fields "$version $registered" "$("$python" -c 'import yaml; it = yaml.safe_load(open("idf_component.yml"))
+print(it["version"], ", ".join([it["tags"][1], it["license"], *it["maintainers"]]))')" || return 1
     cat >"$folder/esp.cmake" <<END
 function(idf_component_register)
     cmake_parse_arguments(it "" "" "SRCS;INCLUDE_DIRS;REQUIRES" \${ARGV})
@@ -80,7 +85,7 @@ check "ESP-IDF: idf_component.yml, and the guard in CMakeLists.txt" esp_idf
 module() {
     same module 'redlock zephyr zephyr/Kconfig' "$("$python" - <<'END'
 import yaml
-module = yaml.safe_load(open("packaging/zephyr/module.yml"))
+module = yaml.safe_load(open("zephyr/module.yml"))
 print(module["name"], module["build"]["cmake"], module["build"]["kconfig"])
 END
 )"
@@ -92,7 +97,7 @@ zephyr() {
     rm -f "$folder"/zephyr.*
     "$python" - "$@" >"$folder/zephyr.cmake" <<'END' || return 1
 import sys, kconfiglib
-kconfig = kconfiglib.Kconfig("packaging/zephyr/Kconfig", warn_to_stderr=False)
+kconfig = kconfiglib.Kconfig("zephyr/Kconfig", warn_to_stderr=False)
 for setting in sys.argv[1:]:
     name, value = setting.split("=")
     if not kconfig.syms[name].set_value(value):
@@ -116,7 +121,7 @@ endfunction()
 function(zephyr_compile_definitions)
     file(APPEND $folder/zephyr.definitions "\${ARGV}\n")
 endfunction()
-include($top/packaging/zephyr/CMakeLists.txt)
+include($top/zephyr/CMakeLists.txt)
 END
     cmake -P "$folder/zephyr.cmake"
 }
@@ -143,7 +148,7 @@ defaults() {
 }
 check "Zephyr: Kconfig has each limit and switch of the headers, with its default" defaults
 ranges() { # from the library's #errors
-    limits=$(awk '/^config .*_MAX$/ { name = $2; sub(/REDLOCK_RESP_/, "RESP_", name) } name && /^\trange/ && !/ if / { print name, $2, $3; name = "" }' packaging/zephyr/Kconfig)
+    limits=$(awk '/^config .*_MAX$/ { name = $2; sub(/REDLOCK_RESP_/, "RESP_", name) } name && /^\trange/ && !/ if / { print name, $2, $3; name = "" }' zephyr/Kconfig)
     [ "$(echo "$limits" | wc -l)" -ge 11 ] || return 1
     echo "$limits" | while read -r name least most; do
         grep -F "\"$name must be $least..$most" redlock_config.h resp.c || { echo "$name: not $least to $most"; return 1; }
@@ -151,7 +156,7 @@ ranges() { # from the library's #errors
 }
 check "Zephyr: Kconfig has the range of each limit" ranges
 without() { # all features off; then the library compiles
-    features=$(sed -n 's/^config \(REDLOCK_[A-Z_0-9]*\)$/\1/p; /^	bool/s/.*/bool/p' packaging/zephyr/Kconfig | awk '/bool/ && last { print last "=n" } { last = $0 }')
+    features=$(sed -n 's/^config \(REDLOCK_[A-Z_0-9]*\)$/\1/p; /^	bool/s/.*/bool/p' zephyr/Kconfig | awk '/bool/ && last { print last "=n" } { last = $0 }')
     [ -n "$features" ] || return 1
     # shellcheck disable=SC2086 # a list of words
     zephyr REDLOCK=y $features || return 1
