@@ -311,6 +311,21 @@ test-loops: deps-loops $(B)/loops/together.c ## the examples for event loops: a 
 board test-board: export WARN := $(WARN)
 board: deps-board ## firmware on an emulated Cortex-M4 with real servers: flash, RAM, stack and instructions of each call
 	@sh test/ports/board.sh $(B)
+# Of mingw, with Wine in place of Windows: the table in a program, and in the library of CMake, found with pkg-config.
+MINGW = x86_64-w64-mingw32
+$(B)/windows/static.exe: test/ports/windows_test.c examples/windows/redlock_windows.c examples/windows/redlock_windows.h test/lib/tap.h $(CORE) $(HEADERS)
+	@mkdir -p $(@D)
+	$(MINGW)-gcc -O1 -g $(WARN) -I. -Iexamples/windows -Itest/lib $< examples/windows/redlock_windows.c $(CORE) -lws2_32 -lbcrypt -o $@
+$(B)/windows/shared.exe: test/ports/windows_test.c examples/windows/redlock_windows.c examples/windows/redlock_windows.h test/lib/tap.h CMakeLists.txt $(LIB) $(HEADERS)
+	rm -rf $(@D)/cmake $(@D)/prefix
+	cmake -S . -B $(@D)/cmake -DCMAKE_SYSTEM_NAME=Windows -DCMAKE_C_COMPILER=$(MINGW)-gcc -DBUILD_SHARED_LIBS=ON -DCMAKE_C_FLAGS=-Werror
+	cmake --build $(@D)/cmake
+	cmake --install $(@D)/cmake --prefix $(abspath $(@D))/prefix
+	$(MINGW)-gcc -O1 $< -Itest/lib $$(PKG_CONFIG_PATH=$(@D)/prefix/lib/pkgconfig pkg-config --cflags --libs redlock) -o $@
+	cp $(@D)/prefix/bin/libredlock.dll $(@D)
+test-windows: deps-windows $(B)/windows/static.exe $(B)/windows/shared.exe ## the table for Windows, built with mingw and run by Wine, on real servers
+	prove -e 'sh test/ports/windows.sh' $(B)/windows/static.exe $(B)/windows/shared.exe
+
 # First the tests that `make machines` runs on this processor in minutes: they must compile, although uint32_t is unsigned long.
 test-board: deps-board
 	for each in resp_test queue_test $(LOCK_TESTS) safety_test url_test sim fake mini; do \

@@ -23,7 +23,9 @@ test='programs scripts valgrind analyze partition style docs model vendor loops 
 docs='demo gcc git:git mandoc:mandoc gawk:gawk mawk:mawk busybox:busybox codespell:codespell sqlite3:sqlite3 cmake:cmake meson:meson
  pkg-config:pkg-config'
 model='gcc spin:spin'
-# debian, prove, fresh: only if they are named
+# windows, debian, prove, fresh: only if they are named
+windows='demo x86_64-w64-mingw32-gcc:gcc-mingw-w64-x86-64 /usr/lib/wine/wine64:wine64 wine:wine prove:perl cmake:cmake
+ pkg-config:pkg-config'
 debian='gcc dpkg-buildpackage:dpkg-dev dh:debhelper lintian:lintian pkg-config:pkg-config'
 prove='frama-c:frama-c-base prove:perl'
 interop='demo node:nodejs npm:npm prove:perl'

@@ -1,0 +1,23 @@
+#!/bin/sh
+# windows.sh PROGRAM.exe - runs this windows_test by Wine, with three real servers on loopback. Wine's files are in the folder of
+# the program.
+#
+# SPDX-FileCopyrightText: the redlock authors
+# SPDX-License-Identifier: MIT
+set -u
+. test/lib/servers.sh
+WINEPREFIX=$(cd "$(dirname "$1")" && pwd)/wine
+WINEDEBUG=-all
+WINEDLLOVERRIDES='mscoree,mshtml=' # no questions about them
+export WINEPREFIX WINEDEBUG WINEDLLOVERRIDES
+unset DISPLAY
+trap 'wineserver -k; stop_servers; rm -rf "$folder"' EXIT # those of this WINEPREFIX only
+start_nodes 3
+three=$ports
+hold_ports 1 # where nothing listens
+# shellcheck disable=SC2086 # a list of words
+timeout 300 wine "$1" $three "127.0.0.1:$ports" >"$folder/out" 2>"$folder/errors"
+status=$?
+tr -d '\r' <"$folder/out"
+[ $status -eq 0 ] || tr -d '\r' <"$folder/errors" >&2
+exit $status
