@@ -120,15 +120,27 @@ static uint32_t rl_process(const struct redlock_io *io)
     return io->process != NULL ? io->process(io->context) : 0;
 }
 
-enum redlock_status redlock_init(struct redlock_client *client, const struct redlock_io *io,
-                                 struct redlock_node *nodes, unsigned count,
-                                 const struct redlock_settings *settings)
+static int rl_is_forked(const struct redlock_client *c)
+{
+    return rl_process(c->priv.io) != c->priv.process;
+}
+
+void redlock_node_init(struct redlock_node *node, const char *address)
+{
+    memset(node, 0, sizeof *node);
+    node->handle = -1;
+    node->address = address;
+}
+
+enum redlock_status redlock_init_sized(struct redlock_client *client, const struct redlock_io *io,
+                                       struct redlock_node *nodes, unsigned count,
+                                       const struct redlock_settings *settings, uint32_t sizes)
 {
     enum redlock_status status = REDLOCK_OK;
     struct redlock_node *node;
     unsigned bad;
 
-    if (client == NULL)
+    if (client == NULL || sizes != REDLOCK_SIZES) /* the caller's struct may be shorter */
         return REDLOCK_INVALID_ARGUMENT;
     memset(client, 0, sizeof *client); /* so that redlock_deinit is safe after a failure */
     if (io == NULL)
@@ -140,7 +152,7 @@ enum redlock_status redlock_init(struct redlock_client *client, const struct red
 
         /* all that stands before what the caller sets */
         memset(node, 0, offsetof(struct redlock_node, address));
-        node->error[0] = '\0';
+        rl_clear_error(node);
         node->handle = -1;
         node->priv.bit = rl_bit(client->priv.count);
         node->priv.index = client->priv.count++;
@@ -164,6 +176,13 @@ enum redlock_status redlock_init(struct redlock_client *client, const struct red
     for (node = nodes; node < nodes + count; node++)
         rl_set_timeout(client, node, 0);
     return REDLOCK_OK;
+}
+
+enum redlock_status(redlock_init)(struct redlock_client *client, const struct redlock_io *io,
+                                  struct redlock_node *nodes, unsigned count,
+                                  const struct redlock_settings *settings)
+{
+    return redlock_init_sized(client, io, nodes, count, settings, REDLOCK_SIZES);
 }
 
 void redlock_deinit(struct redlock_client *client)
@@ -254,7 +273,7 @@ static enum redlock_status rl_check(struct redlock_client *c, const struct redlo
         return rl_invalid(c, RL_ARG_CLIENT);
     if (lock == NULL)
         return rl_invalid(c, RL_ARG_LOCK);
-    if (rl_process(c->priv.io) != c->priv.process)
+    if (rl_is_forked(c))
         return REDLOCK_FORKED;
     bad = idle && lock->status == REDLOCK_PENDING ? RL_ARG_LOCK : rl_check_lock(c, lock);
     return bad != RL_ARG_NONE ? rl_invalid(c, bad) : REDLOCK_PENDING;
@@ -304,13 +323,14 @@ enum redlock_status redlock_auto_extend_start(struct redlock_client *client,
 
     if (status != REDLOCK_PENDING)
         return status;
-    if (REDLOCK_MINIMAL || extensions < 1 || extensions >= UINT16_MAX)
+    if (REDLOCK_MINIMAL || extensions < 1 ||
+        (extensions >= RL_NO_LIMIT && extensions != REDLOCK_NO_LIMIT))
         return rl_invalid(client, RL_ARG_EXTENSIONS);
     if (lock->priv.state != RL_HELD)
         return REDLOCK_LOST;
     lock->priv.op.slow = 0;
     status = rl_lock_begin(client, lock, REDLOCK_OP_AUTO_EXTEND, 0);
-    lock->priv.op.renewals = (uint16_t)extensions;
+    lock->priv.op.renewals = (uint16_t)(extensions < RL_NO_LIMIT ? extensions : RL_NO_LIMIT);
     return status;
 }
 
@@ -322,7 +342,7 @@ enum redlock_status redlock_release_start(struct redlock_client *client, struct 
     if (status != REDLOCK_PENDING)
         return status;
     if (REDLOCK_FAIR && lock->status == REDLOCK_PENDING) {
-        client->priv.now_us = rl_now(client); /* the reply to what is sent is due from now on */
+        rl_set_now(client); /* the reply to what is sent is due from now on */
         rl_fair_finished(client, lock, REDLOCK_CANCELLED);
     }
     rl_forget(client, lock); /* in whatever state it is. R11 */
@@ -402,6 +422,22 @@ void redlock_abandon(struct redlock_client *client, struct redlock_lock *lock)
     lock->priv.attempt.asked = 0;
 }
 
+/* In a forked child: what the parent has started is the parent's. Nothing is sent. */
+static void rl_end_forked(struct redlock_client *c)
+{
+    struct redlock_lock *lock;
+    unsigned list;
+
+    for (list = RL_LINE; list < RL_DONE; list++)
+        while ((lock = rl_first(c, list)) != NULL) {
+            rl_lock_detach(c, lock);
+            if (lock->status != REDLOCK_PENDING)
+                continue;
+            lock->status = REDLOCK_FORKED;
+            rl_lock_move(c, lock, RL_DONE);
+        }
+}
+
 unsigned redlock_wanted_events(const struct redlock_client *client, unsigned i)
 {
     unsigned writable = client->priv.in[REDLOCK_NODE_CONNECTING] | client->priv.out.unsent;
@@ -414,10 +450,12 @@ void redlock_handle_events(struct redlock_client *client, unsigned i, unsigned e
 {
     struct redlock_node *node = &client->priv.nodes[i];
 
+    if (rl_is_forked(client))
+        return;
     if (node->state == REDLOCK_NODE_CONNECTING) {
         /* Any event: it is up, or has failed. The reply to the handshake is due from now on. R5 */
         events |= REDLOCK_WRITABLE;
-        client->priv.now_us = rl_now(client);
+        rl_set_now(client);
     }
     if (events & REDLOCK_WRITABLE)
         rl_node_send(client, node);
@@ -477,7 +515,7 @@ static void rl_read_clock(struct redlock_client *c, uint64_t moment_us)
 
     if (now_us > moment_us && now_us - moment_us > c->priv.settings.node_timeout_ms * RL_MS_US / 4)
         rl_time_none(c);
-    c->priv.now_us = now_us;
+    rl_set_now(c);
 }
 
 /* A tick whose time has come first reads what has come: no node is late whose reply is here. R3,
@@ -492,7 +530,7 @@ static void rl_read_what_is_due(struct redlock_client *c)
     for (i = 0; i < c->priv.count; i++, node++)
         if (node->priv.count > 0 || node->state == REDLOCK_NODE_CONNECTING)
             redlock_handle_events(c, i, REDLOCK_READABLE | REDLOCK_WRITABLE);
-    c->priv.now_us = rl_now(c);
+    rl_set_now(c);
 }
 
 /* Takes note of what has happened at the nodes since the last tick. */
@@ -561,6 +599,10 @@ static void rl_locks_due(struct redlock_client *c)
 
 uint64_t redlock_tick(struct redlock_client *client)
 {
+    if (rl_is_forked(client)) {
+        rl_end_forked(client);
+        return REDLOCK_NEVER;
+    }
     rl_read_clock(client, client->priv.due_us);
     client->priv.tick_again = 0;
     rl_read_what_is_due(client);
@@ -613,6 +655,16 @@ static int rl_client_wait(struct redlock_client *c, uint64_t timeout_us)
     return any;
 }
 
+struct redlock_lock *redlock_turn(struct redlock_client *client, uint64_t longest_us)
+{
+    uint64_t wait_us = redlock_tick(client);
+    struct redlock_lock *completed = redlock_next_completed(client);
+
+    if (completed == NULL)
+        rl_client_wait(client, wait_us < longest_us ? wait_us : longest_us);
+    return completed;
+}
+
 /* A blocking call first reads what has come since the last one: replies to earlier commands, and
    the end of connections that servers have closed, which only the read after the last reply sees. A
    call does not read if the client was served less than fresh_us ago: the poll is a part of the
@@ -624,7 +676,7 @@ static void rl_catch_up(struct redlock_client *c, uint64_t fresh_us)
     uint64_t served_us;
     unsigned turns = 0;
 
-    if (c == NULL || c->priv.nodes == NULL || rl_process(c->priv.io) != c->priv.process)
+    if (c == NULL || c->priv.nodes == NULL || rl_is_forked(c))
         return;
     served_us = c->priv.now_us;
     rl_read_clock(c, served_us);

@@ -497,6 +497,8 @@ static void rl_append(char *text, const char *more)
 
 void redlock_set_error(struct redlock_node *node, const char *what, const char *why)
 {
+    if (node->fault == REDLOCK_FAULT_NONE)
+        node->fault = REDLOCK_FAULT_CONNECTION;
     if (REDLOCK_MINIMAL || node->error[0] != '\0')
         return;
     rl_append(node->error, what);
@@ -506,8 +508,44 @@ void redlock_set_error(struct redlock_node *node, const char *what, const char *
     }
 }
 
+/* What each error is to a program. What a server replied has several meanings, see rl_fault_of. */
+static const uint8_t rl_faults[RL_NO_ERROR] = {
+    [RL_CANNOT_CONNECT] = REDLOCK_FAULT_CONNECTION,
+    [RL_CONNECTION_LOST] = REDLOCK_FAULT_CONNECTION,
+    [RL_CLOSED_IN_HANDSHAKE] = REDLOCK_FAULT_PROTOCOL,
+    [RL_NO_CONNECTION_IN_TIME] = REDLOCK_FAULT_TIMEOUT,
+    [RL_NO_REPLY_IN_TIME] = REDLOCK_FAULT_TIMEOUT,
+    [RL_ACCEPTS_NO_DATA] = REDLOCK_FAULT_TIMEOUT,
+    [RL_NOT_RESP] = REDLOCK_FAULT_PROTOCOL,
+    [RL_UNEXPECTED_REPLY] = REDLOCK_FAULT_PROTOCOL,
+    [RL_QUARANTINED] = REDLOCK_FAULT_QUARANTINED,
+    [RL_IS_A_REPLICA] = REDLOCK_FAULT_ROLE,
+    [RL_IS_A_SENTINEL] = REDLOCK_FAULT_ROLE,
+    [RL_IS_THE_SAME_SERVER] = REDLOCK_FAULT_SAME_SERVER,
+    [RL_REPLIED] = REDLOCK_FAULT_REPLIED,
+    [RL_UNSOLICITED] = REDLOCK_FAULT_REPLIED,
+    [RL_NO_ADDRESS] = REDLOCK_FAULT_ARGUMENT,
+    [RL_USER_WITHOUT_PASSWORD] = REDLOCK_FAULT_ARGUMENT,
+    [RL_LONG_PASSWORD] = REDLOCK_FAULT_ARGUMENT,
+};
+
+static enum redlock_fault rl_fault_of(const struct resp_item *item)
+{
+    if (rl_is_error(item, "WRONGTYPE\0"))
+        return REDLOCK_FAULT_NOT_A_LOCK;
+    if (rl_is_error(item, "READONLY\0MOVED\0ASK\0CROSSSLOT\0"))
+        return REDLOCK_FAULT_ROLE;
+    if (rl_is_error(item, "OOM\0"))
+        return REDLOCK_FAULT_MEMORY;
+    if (rl_is_error(item, "LOADING\0BUSY\0"))
+        return REDLOCK_FAULT_BUSY;
+    return rl_is_denial(item) ? REDLOCK_FAULT_DENIED : REDLOCK_FAULT_REPLIED;
+}
+
 REDLOCK_PRIVATE void rl_set_error(struct redlock_node *node, enum rl_error error)
 {
+    if (node->fault == REDLOCK_FAULT_NONE && error < RL_NO_ERROR)
+        node->fault = (enum redlock_fault)rl_faults[error];
     if (!REDLOCK_MINIMAL)
         redlock_set_error(node, rl_nth(rl_error_texts, error), NULL);
 }
@@ -594,6 +632,7 @@ REDLOCK_PRIVATE void rl_set_server_error(struct redlock_node *node, enum rl_erro
 {
     char *text = item->text, *arguments;
 
+    node->fault = rl_fault_of(item);
     if (REDLOCK_MINIMAL)
         return;
     arguments = strstr(text, ", with args");

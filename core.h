@@ -77,18 +77,44 @@ static inline void rl_clear(redlock_mask *mask, unsigned bits)
     *mask = (redlock_mask)(*mask & ~bits);
 }
 
-/* A clock that steps back is not followed. */
+/* The moment now: the last one, and what the clock of the io table has counted since. A clock of 32
+   bits that has wrapped goes on; one that was set back counts on from its last value. */
+static inline uint64_t rl_moment(const struct redlock_client *c, uint64_t clock_us)
+{
+    uint64_t last_us = c->priv.clock_us;
+
+    if (clock_us < last_us && last_us <= UINT32_MAX && last_us - clock_us > UINT32_MAX / 2)
+        clock_us += (uint64_t)1 << 32;
+    return c->priv.now_us + (clock_us > last_us ? clock_us - last_us : 0);
+}
+
 static inline uint64_t rl_now(const struct redlock_client *c)
 {
-    uint64_t now_us = c->priv.io->now_us(c->priv.io->context);
+    return rl_moment(c, c->priv.io->now_us(c->priv.io->context));
+}
 
-    return now_us > c->priv.now_us ? now_us : c->priv.now_us;
+/* Sets the moment now. */
+static inline void rl_set_now(struct redlock_client *c)
+{
+    uint64_t clock_us = c->priv.io->now_us(c->priv.io->context);
+
+    c->priv.now_us = rl_moment(c, clock_us);
+    c->priv.clock_us = clock_us;
 }
 
 /* As of the last reading of the clock. */
 static inline int rl_past(const struct redlock_client *c, uint64_t moment_us)
 {
     return c->priv.now_us >= moment_us;
+}
+
+/* An automatic extension without a limit, in `renewals`. */
+enum { RL_NO_LIMIT = UINT16_MAX };
+
+static inline void rl_clear_error(struct redlock_node *node)
+{
+    node->error[0] = '\0';
+    node->fault = REDLOCK_FAULT_NONE;
 }
 
 /* ---- Texts (command.c) ---------------------------------------------------------------------- */
@@ -134,10 +160,11 @@ enum rl_argument {
     RL_ARG_SETTING /* the first one; the others follow */
 };
 
-/* Sets node->error unless it says something already. */
+/* Sets node->error and node->fault, unless they say something already. */
 REDLOCK_PRIVATE void rl_set_error(struct redlock_node *node, enum rl_error error);
 
-/* Sets node->error to the server's text, without tokens and passwords that it may contain. */
+/* Sets node->error to the server's text, without tokens and passwords that it may contain, and
+   node->fault. */
 REDLOCK_PRIVATE void rl_set_server_error(struct redlock_node *node, enum rl_error error,
                                          struct resp_item *item);
 

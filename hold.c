@@ -199,7 +199,8 @@ REDLOCK_PRIVATE void rl_extension_end(struct redlock_client *c, struct redlock_l
     if (!rl_is_auto(lock) || status == REDLOCK_CANCELLED) {
         rl_lock_finish(c, lock, status);
     } else if (status == REDLOCK_OK) {
-        lock->priv.op.renewals--;
+        if (lock->priv.op.renewals != RL_NO_LIMIT)
+            lock->priv.op.renewals--;
         lock->priv.op.slow = 0;
         rl_lock_enter(lock, RL_RENEWING, rl_renewal_due(c, lock));
     } else {

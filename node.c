@@ -8,7 +8,9 @@
        keeps its place and is dropped on arrival. A node that replies what was not asked is
        disconnected, and so is one that owes a reply for stall_ms although all that has come was
        read. It is connected again after a growing, random pause, and counts as failed until its
-       handshake is answered: a hung server accepts connections.
+       handshake is answered: a hung server accepts connections. A connection on which nothing came
+       for stall_ms may have been dropped in silence: it is connected again at once when a reply has
+       taken half as long again as a vote may, beyond the round trip.
    R12 Handshake first: HELLO 3 with user and password; AUTH, which counts where HELLO is refused,
        whatever the words: such a connection uses RESP2; then SELECT. Nothing else is queued before
        all of it is queued, only releases before all of it is answered, and nothing counts before
@@ -219,8 +221,11 @@ static int rl_request_push(const struct redlock_client *c, struct redlock_node *
     unsigned count = node->priv.count;
     struct redlock_request *request = rl_request(node, count > 0 ? count - 1 : 0);
 
-    if (count == 0)
+    if (count == 0) {
+        node->priv.was_idle =
+            c->priv.now_us - node->priv.changed_us > c->priv.settings.stall_ms * RL_MS_US;
         node->priv.changed_us = c->priv.now_us;
+    }
     if (count == 0 || !rl_is_shared(request, owner, command)) {
         if (count + (owner != NULL) >= REDLOCK_PIPELINE_MAX)
             return 0;
@@ -306,7 +311,7 @@ static void rl_node_broke(struct redlock_client *c, struct redlock_node *node, e
     memset(&node->priv.reader, 0, sizeof node->priv.reader);
     rl_set_state(c, node, node->priv.reconnect ? REDLOCK_NODE_IDLE : REDLOCK_NODE_DOWN);
     rl_set(&c->priv.lost_untold, bit);
-    node->priv.replied = node->priv.timed = node->priv.sampled = 0;
+    node->priv.replied = node->priv.timed = node->priv.sampled = node->priv.was_idle = 0;
 }
 
 REDLOCK_PRIVATE void rl_transmit(struct redlock_client *c, struct redlock_node *node)
@@ -492,7 +497,7 @@ REDLOCK_PRIVATE void rl_connect_if_due(struct redlock_client *c, struct redlock_
         if (!rl_past(c, due_us))
             return;
     } else {
-        node->error[0] = '\0'; /* that a server closed an idle connection is no error */
+        rl_clear_error(node); /* that a server closed an idle connection is no error */
     }
     if (node->priv.count > 0)
         return; /* the locks have not taken the replies yet */
@@ -529,6 +534,7 @@ REDLOCK_PRIVATE void rl_node_send(struct redlock_client *c, struct redlock_node 
 static void rl_note_reply(struct redlock_node *node)
 {
     node->priv.replied = 1;
+    node->priv.was_idle = 0;
     if (node->priv.timed == 1) {
         node->priv.timed = 0;
         node->priv.sampled = 1;
@@ -678,6 +684,8 @@ static void rl_handshake_refused(struct redlock_client *c, struct redlock_node *
     node->priv.denied =
         (uint8_t)(rl_is_denial(item) || (command == rl_auth(node) && !rl_is_not_ready(item)));
     rl_set_server_error(node, RL_REPLIED, item);
+    if (node->priv.denied && node->fault == REDLOCK_FAULT_REPLIED)
+        node->fault = REDLOCK_FAULT_DENIED; /* AUTH is refused in many words */
     if (fails)
         rl_node_broke(c, node, RL_NO_ERROR);
     else
@@ -700,7 +708,7 @@ static int rl_handshake_replied(struct redlock_client *c, struct redlock_node *n
         error = is_hello ? rl_hello_replied(node, item) : rl_info_replied(c, node, item);
         if (error != RL_NO_ERROR) {
             node->priv.denied = 1;
-            node->error[0] = '\0';
+            rl_clear_error(node);
             rl_node_broke(c, node, error);
         }
     } else {
@@ -733,7 +741,7 @@ static enum rl_vote rl_lock_replied(struct redlock_client *c, struct redlock_nod
     if (item->kind == RESP_ERROR && !(REDLOCK_FAIR && command == RL_ENTER)) /* a hint */
         rl_set_server_error(node, RL_REPLIED, item);
     else if (rl_is(command, RL_WRITES)) { /* a release does not prove that an error is gone */
-        node->error[0] = '\0';
+        rl_clear_error(node);
         if (!rl_may_vote(c, node))
             rl_set_error(node, RL_QUARANTINED);
     }
@@ -813,7 +821,7 @@ static int rl_receive(struct redlock_client *c, struct redlock_node *node, struc
     silent = node->state == REDLOCK_NODE_HANDSHAKE && node->error[0] == '\0';
     moved = c->priv.io->receive(c->priv.io->context, node, c->priv.input, sizeof c->priv.input);
     if (moved < 0 && silent) { /* the text of `receive` says less */
-        node->error[0] = '\0';
+        rl_clear_error(node);
         rl_node_broke(c, node, RL_CLOSED_IN_HANDSHAKE);
     } else if (moved < 0) {
         rl_node_broke(c, node, RL_CONNECTION_LOST);
@@ -871,6 +879,9 @@ REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
 {
     uint64_t due_us = node->priv.changed_us + c->priv.settings.stall_ms * RL_MS_US + 1;
 
+    /* A connection that was idle may be half open: then it is connected again at once. R5 */
+    if (node->priv.was_idle)
+        due_us = node->priv.changed_us + (node->rtt_us + node->priv.timeout_us) / 2;
     if (node->priv.replied ||
         (c->priv.lost_untold & node->priv.bit)) /* it is disconnected already */
         return REDLOCK_NEVER;
@@ -891,7 +902,7 @@ static void rl_make_ready(struct redlock_client *c, struct redlock_node *node)
     }
     if (!REDLOCK_MINIMAL && rl_is_resp2(node)) {
         node->priv.denied = 0;
-        node->error[0] = '\0'; /* of HELLO */
+        rl_clear_error(node); /* of HELLO */
     }
     rl_votes_from_now(c, node);
 }
@@ -918,14 +929,18 @@ static void rl_measure(struct redlock_client *c, struct redlock_node *node)
 static enum rl_error rl_stall_error(const struct redlock_client *c, const struct redlock_node *node)
 {
     return node->state == REDLOCK_NODE_CONNECTING ? RL_NO_CONNECTION_IN_TIME
+           : node->priv.was_idle                  ? RL_CONNECTION_LOST
            : rl_jams(c, node)                     ? RL_ACCEPTS_NO_DATA
                                                   : RL_NO_REPLY_IN_TIME;
 }
 
 REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node *node, int late)
 {
-    if (late && rl_past(c, rl_node_stall_us(c, node)))
+    if (late && rl_past(c, rl_node_stall_us(c, node))) {
+        if (node->priv.was_idle) /* or it is farther away than before. R15 */
+            rl_set_timeout(c, node, 2 * node->priv.timeout_us);
         rl_node_broke(c, node, rl_stall_error(c, node));
+    }
     if (node->priv.sampled)
         rl_measure(c, node);
     if (node->priv.replied)

@@ -1025,12 +1025,16 @@ static int rl_has_vote(const struct redlock_client *c, const struct redlock_lock
 /* A node has replied which other client has the key. The last one that was heard is the holder. */
 static void rl_note_holder(struct redlock_lock *lock, const struct resp_item *item)
 {
-    const char *token = rl_holder_of(item, &lock->holder_left_ms);
-    size_t size = (size_t)(item->text + item->text_used - token);
+    const char *token;
+    size_t size;
 
     lock->priv.round.taken = 1;
+    if (REDLOCK_MINIMAL)
+        return;
+    token = rl_holder_of(item, &lock->holder_left_ms);
     if (!rl_wants_holder(lock))
         return;
+    size = (size_t)(item->text + item->text_used - token);
     if (size >= lock->holder_size)
         size = lock->holder_size - 1U;
     memcpy(lock->holder, token, size);

@@ -1,11 +1,11 @@
 /* redlock.h - a distributed lock over N independent Redis servers: the holder is the client whose
    token a majority of the servers has.
 
-       struct redlock_node nodes[3] = {{0}};
+       struct redlock_node nodes[3];
        struct redlock_client client;
        struct redlock_lock lock;
 
-       nodes[0].address = "10.0.0.1:6379";  ... nodes[1], nodes[2]
+       redlock_node_init(&nodes[0], "10.0.0.1:6379"); ... nodes[1], nodes[2]
        redlock_init(&client, redlock_posix(), nodes, 3, NULL);
        redlock_lock_init(&lock, "redlock:pump/7", 14, 30000);
        if (redlock_acquire(&client, &lock, 5000) == REDLOCK_OK) {
@@ -27,7 +27,8 @@
    Threads: a client with its nodes and locks belongs to one thread at a time. Clients are
    independent.
    After fork() the child may only call redlock_deinit. Calls that return a redlock_status, except
-   redlock_init, return REDLOCK_FORKED there; the others do not check.
+   redlock_init, return REDLOCK_FORKED there; operations in progress complete with REDLOCK_FORKED, and
+   nothing is sent.
    Time: durations are milliseconds in uint32_t, names end in _ms; moments are microseconds of a
    monotonic clock in uint64_t, names end in _us. Where a call says how long it blocks,
    node_timeout_ms stands for the time limit of the slowest node that the call needs: see the
@@ -168,6 +169,24 @@ enum redlock_node_state {
     REDLOCK_NODE_DOWN        /* failed; connected again after a backoff with jitter. R5 */
 };
 
+/* Why a node did not vote, for programs; `error` says it in words. New ones may be added. */
+enum redlock_fault {
+    REDLOCK_FAULT_NONE,
+    REDLOCK_FAULT_CONNECTION, /* refused, not reachable, or lost */
+    REDLOCK_FAULT_TIMEOUT,    /* no connection, or no reply, in time */
+    REDLOCK_FAULT_TLS, /* the handshake of TLS failed, or a certificate; set by the I/O table */
+    REDLOCK_FAULT_PROTOCOL, /* no Redis server, or a reply that is none to the command */
+    REDLOCK_FAULT_DENIED,   /* user, password, or a permission */
+    REDLOCK_FAULT_ROLE, /* a replica, a sentinel, or a cluster that has the key elsewhere. R12 */
+    REDLOCK_FAULT_SAME_SERVER, /* another node is the same server. R13 */
+    REDLOCK_FAULT_QUARANTINED, /* it may have lost keys, and has no vote yet. R14 */
+    REDLOCK_FAULT_BUSY,        /* it loads its data, or runs a script */
+    REDLOCK_FAULT_MEMORY,      /* out of memory */
+    REDLOCK_FAULT_NOT_A_LOCK,  /* the key is there, and is no lock */
+    REDLOCK_FAULT_REPLIED,     /* another error, in the server's words */
+    REDLOCK_FAULT_ARGUMENT     /* redlock_init: the address, user or password */
+};
+
 struct redlock_node {
     /* You read these. */
     uint32_t rtt_us; /* smoothed round trip; 0: not measured yet */
@@ -175,8 +194,8 @@ struct redlock_node {
 
     struct redlock_node_private priv;
 
-    /* You set these before redlock_init, in a cleared struct; `address` also while the state is
-       IDLE or DOWN. The strings must live until redlock_deinit. */
+    /* You set these before redlock_init, after redlock_node_init or in a cleared struct; `address` and
+       `password` also while the state is IDLE or DOWN. The strings must live until redlock_deinit. */
     const char *address;  /* "10.0.0.1:6379", "[fe80::1]:6379", "unix:/run/redis.sock": numeric, see
                              redlock_resolve for host names. What it means is up to struct redlock_io */
     const char *user;     /* ACL user, Redis 6; needs a password. NULL: "default" */
@@ -188,8 +207,10 @@ struct redlock_node {
     intptr_t handle; /* descriptor; -1: none */
     void *link;      /* for example a TLS session */
 
-    /* You read this: the last error since the node's last vote, "" if none. The server's error
-       text, else the first connection error. */
+    /* You read these: the last error since the node's last vote, and its kind; "" and
+       REDLOCK_FAULT_NONE if there is none. The server's error text, else the first connection
+       error. */
+    enum redlock_fault fault;
     char error[REDLOCK_ERROR_MAX + 1];
 };
 
@@ -263,6 +284,10 @@ struct redlock_client {
     struct redlock_client_private priv;
 };
 
+/* Clears a node and sets its address, see struct redlock_node: set user, password and what else you
+   need after that. The text must live until redlock_deinit. */
+REDLOCK_API void redlock_node_init(struct redlock_node *node, const char *address);
+
 /* Sets up a client over `count` nodes, 1..REDLOCK_NODES_MAX, odd is best. Connects to none yet. If
    it is in use, call redlock_deinit first. `io` and `nodes` are borrowed until redlock_deinit;
    `settings` is copied, NULL: all defaults. REDLOCK_OK or REDLOCK_INVALID_ARGUMENT, see
@@ -272,6 +297,20 @@ REDLOCK_API enum redlock_status redlock_init(struct redlock_client *client,
                                              const struct redlock_io *io,
                                              struct redlock_node *nodes, unsigned count,
                                              const struct redlock_settings *settings);
+
+/* The same for a program that is compiled with this header: it passes the sizes of its structs. If
+   the library was compiled with other limits, redlock_init refuses with REDLOCK_INVALID_ARGUMENT
+   and writes nothing; else it would write beyond a struct. */
+#define REDLOCK_SIZES                                                                              \
+    ((uint32_t)(sizeof(struct redlock_client) * 31 + sizeof(struct redlock_node)) * 31 +           \
+     (uint32_t)sizeof(struct redlock_lock))
+REDLOCK_API enum redlock_status redlock_init_sized(struct redlock_client *client,
+                                                   const struct redlock_io *io,
+                                                   struct redlock_node *nodes, unsigned count,
+                                                   const struct redlock_settings *settings,
+                                                   uint32_t sizes);
+#define redlock_init(client, io, nodes, count, settings)                                           \
+    redlock_init_sized(client, io, nodes, count, settings, REDLOCK_SIZES)
 
 /* Which argument was invalid: a constant text. Of a setting that is out of range it is the name.
    For REDLOCK_INVALID_ARGUMENT from any call with this client, also from redlock_init. Never NULL;
@@ -362,8 +401,11 @@ REDLOCK_API enum redlock_status redlock_extend_start(struct redlock_client *clie
 REDLOCK_API enum redlock_status redlock_release_start(struct redlock_client *client,
                                                       struct redlock_lock *lock, uint32_t wait_ms);
 
+#define REDLOCK_NO_LIMIT 0xffffffffu /* automatic extensions: as many as are needed */
+
 /* Extends a held lock automatically, a third of its ttl after the last extension, up to
-   `extensions` times, 1..65534: your bound on how long a holder that hangs can keep it.
+   `extensions` times, 1..65534, or REDLOCK_NO_LIMIT: your bound on how long a holder that hangs can
+   keep it.
    redlock_next_completed returns the lock with REDLOCK_LOST, at the latest when its validity ends,
    also when no node answers; with REDLOCK_EXTEND_LIMIT when the next extension would be one too
    many: it is still held, for about two thirds of the ttl; with REDLOCK_CANCELLED: held as before.
@@ -403,6 +445,11 @@ REDLOCK_API uint64_t redlock_tick(struct redlock_client *client);
    says which operation, lock->status how it ended. Not those of the blocking calls, nor of a lock
    that was started again. */
 REDLOCK_API struct redlock_lock *redlock_next_completed(struct redlock_client *client);
+
+/* One turn of a loop that has nothing else to wait for: redlock_tick; then, if no lock is complete,
+   waits with io->wait until a node is ready, the next tick is due, or longest_us has passed
+   (REDLOCK_NEVER: no limit), and handles the events. Returns what redlock_next_completed returns. */
+REDLOCK_API struct redlock_lock *redlock_turn(struct redlock_client *client, uint64_t longest_us);
 
 /* ---- The system below: for authors of an I/O table ------------------------------------------- */
 

@@ -49,6 +49,7 @@ struct redlock_node_private {
     /* Requests: commands whose replies are due. */
     uint8_t first;       /* the oldest in `requests`, a ring */
     uint8_t count;       /* how many are in use */
+    uint8_t was_idle;    /* 1: nothing had come for stall_ms when the oldest request was queued */
     uint8_t search_from; /* where the next search begins, counted from the oldest */
     uint16_t cursor;     /* in the client's send buffer: what is before it was sent to this node */
 
@@ -192,7 +193,8 @@ struct redlock_client_private {
 
     /* Moments. */
     uint64_t yield_us;  /* until then the waiters of the key `yield_key` come first. R19 */
-    uint64_t now_us;    /* the latest reading of the clock */
+    uint64_t now_us;    /* when the clock was read last */
+    uint64_t clock_us;  /* what it said then */
     uint64_t due_us;    /* the next tick, unless something happens before */
     uint64_t jammed_us; /* `jammed` became 1 */
     uint64_t quorum_us; /* a quorum of nodes became ready. R2 */

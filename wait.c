@@ -107,7 +107,7 @@ REDLOCK_PRIVATE void rl_notify(struct redlock_client *c, unsigned nodes, const v
     enum rl_heed heed;
     unsigned list;
 
-    if (!c->priv.waiting)
+    if (REDLOCK_MINIMAL || !c->priv.waiting)
         return;
     c->priv.waiting = 0;
     for (list = RL_TURN; list <= RL_WAIT; list++)

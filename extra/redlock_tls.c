@@ -215,6 +215,7 @@ static int tls_fail(struct redlock_node *node, int code)
     if (s->handshake != 0)
         tls_forget(s); /* the next handshake is a full one */
     tls_explain(node, code, why, sizeof why);
+    node->fault = REDLOCK_FAULT_TLS;
     redlock_set_error(node, "tls", why);
     return -1;
 }
@@ -230,6 +231,7 @@ static void tls_explain_close(struct redlock_node *node)
     if (got == sizeof last && last[0] == TLS_RECORD_ALERT && last[5] == TLS_FATAL)
         s->alert = last[6];
     node->error[0] = '\0'; /* "broken pipe" */
+    node->fault = REDLOCK_FAULT_TLS;
     if (tls_alert(s->alert) == NULL)
         redlock_set_error(node, "tls",
                           "closed by the server during the handshake; does this port speak TLS?");
@@ -412,6 +414,7 @@ static void tls_shut(void *context, struct redlock_node *node)
                 &s->ssl); /* does not wait; is dropped if there is no room */
         if (s->connected && s->handshake != 0 && s->failed == 0 && node->error[0] != '\0') {
             node->error[0] = '\0'; /* "no connection in time" */
+            node->fault = REDLOCK_FAULT_TLS;
             redlock_set_error(node, "tls",
                               s->heard ? "handshake not complete in time"
                                        : "no answer to the handshake; is this a TLS port?");

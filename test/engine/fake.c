@@ -14,6 +14,7 @@ unsigned fake_logged;
 uint64_t fake_now_us, fake_wall_us, fake_transmit_us, fake_sleep_us, fake_receive_us;
 uint32_t fake_forks;
 int fake_no_entropy;
+unsigned fake_clock_bits = 64;
 unsigned fake_waits;
 int fake_unlogged;
 
@@ -404,7 +405,7 @@ static void fake_shut(void *context, struct redlock_node *node)
 static uint64_t fake_clock(void *context)
 {
     (void)context;
-    return fake_now_us;
+    return fake_clock_bits < 64 ? fake_now_us % ((uint64_t)1 << fake_clock_bits) : fake_now_us;
 }
 
 static uint64_t fake_wall(void *context)
@@ -508,6 +509,7 @@ void fake_begin(struct redlock_client *client, struct redlock_node *nodes, unsig
     fake_now_us = (uint64_t)1 << 40;
     fake_transmit_us = fake_sleep_us = fake_receive_us = 0;
     fake_no_entropy = 0;
+    fake_clock_bits = 64;
     fake_wall_us = (uint64_t)1 << 50;
     fake_forks = 0;
     fake_waits = 0;

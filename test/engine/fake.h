@@ -69,6 +69,9 @@ extern struct fake_command fake_log[FAKE_LOG]; /* in the order in which servers 
 extern unsigned fake_logged;
 extern int fake_unlogged; /* 1: commands are not logged */
 extern uint64_t fake_now_us;
+
+/* The clock of the io table has so many bits, and wraps. 64 after fake_begin. */
+extern unsigned fake_clock_bits;
 extern uint64_t fake_wall_us; /* set by the test only */
 extern uint32_t fake_forks;
 extern uint64_t fake_transmit_us; /* duration of each transmit */

@@ -138,6 +138,31 @@ static void adoption(void)
     redlock_deinit(&second);
 }
 
+/* A program starts an acquire, and an extension of another lock, and then becomes a daemon. */
+static void forks_while_it_acquires(void)
+{
+    struct redlock_lock second, *first_done, *second_done;
+
+    begin_with_defaults(3);
+    warm_up();
+    redlock_lock_init(&second, "l", 1, 10000);
+    redlock_acquire(&client, &second, 0);
+    fake_pass(&client, 10 * MS);
+    redlock_acquire_start(&client, &lock, 1000);
+    redlock_extend_start(&client, &second);
+    fake_logged = 0;
+    fake_forks++;
+    fake_pass(&client, 100 * MS);
+    first_done = redlock_next_completed(&client);
+    second_done = redlock_next_completed(&client);
+    ok(first_done != NULL && second_done != NULL && first_done != second_done,
+       "fork: both operations complete in the child");
+    is_int(lock.status, REDLOCK_FORKED, "fork: the acquire has not succeeded");
+    is_int(second.status, REDLOCK_FORKED, "fork: nor has the extension");
+    is_int((int)fake_logged, 0, "fork: nothing is sent");
+    redlock_deinit(&client);
+}
+
 static void forks(void)
 {
     begin_with_defaults(3);
@@ -476,6 +501,30 @@ static void clock_that_steps_back(void)
     redlock_abandon(&client, &lock);
 }
 
+/* The clock of many boards counts microseconds in 32 bits: it wraps after 71 minutes. The validity goes on, and so does a wait. */
+static void clock_that_wraps(void)
+{
+    uint64_t start;
+
+    begin_with_defaults(3);
+    fake_now_us = ((uint64_t)1 << 41) - 5000 * (uint64_t)MS; /* 5 s before the wrap */
+    fake_clock_bits = 32;
+    is_int(acquire(0), REDLOCK_OK, "a clock of 32 bits: held");
+    fake_pass(&client, 7000 * (uint64_t)MS);
+    ok(redlock_remaining_ms(&client, &lock) < 3000, "after the wrap: %lu ms left of 10 s",
+       (unsigned long)redlock_remaining_ms(&client, &lock));
+    fake_pass(&client, 4000 * (uint64_t)MS);
+    is_int((int)redlock_remaining_ms(&client, &lock), 0, "it expires");
+    release(100);
+    fake_now_us = ((uint64_t)1 << 41) + ((uint64_t)1 << 32) - 100 * (uint64_t)MS;
+    redlock_tick(&client);
+    held_by("other", 0, 2);
+    start = fake_now_us;
+    is_int(acquire(300), REDLOCK_TIMEOUT, "an acquire of 300 ms ends behind the wrap");
+    ok(since(start) >= 290 * MS && since(start) < 500 * MS, "in time: %ld us", since(start));
+    redlock_deinit(&client);
+}
+
 static void completion_is_reported_at_once(void)
 {
     unsigned i;
@@ -743,6 +792,48 @@ static void a_lock_of_a_former_client(int in_progress)
     ok(redlock_remaining_ms(&client, &lock) == 0, "former client: abandoned after both");
 }
 
+/* The library was compiled with other limits than the program: its structs are longer. */
+static void other_sizes_are_refused(void)
+{
+    unsigned char before[sizeof client];
+
+    memset(&client, 0x5a, sizeof client);
+    memcpy(before, &client, sizeof client);
+    is_int((int)redlock_init_sized(&client, fake_io(), nodes, 3, NULL, REDLOCK_SIZES + 1),
+           REDLOCK_INVALID_ARGUMENT, "other limits: refused");
+    ok(memcmp(before, &client, sizeof client) == 0, "other limits: nothing is written");
+    memset(&client, 0, sizeof client);
+}
+
+/* A node on the stack has any bytes before it is set up. */
+static void a_node_on_the_stack(void)
+{
+    struct redlock_node node;
+
+    memset(&node, 0x5a, sizeof node);
+    redlock_node_init(&node, "3");
+    is_int((int)redlock_init(&client, fake_io(), &node, 1, NULL), REDLOCK_OK,
+           "redlock_node_init: the client is set up");
+    ok(node.user == NULL && node.password == NULL && node.database == 0 && node.error[0] == '\0',
+       "redlock_node_init: all else is cleared");
+    redlock_deinit(&client);
+}
+
+/* One turn after the other is a loop. */
+static void turns(void)
+{
+    struct redlock_lock *completed = NULL;
+    unsigned i;
+
+    begin_with_defaults(3);
+    redlock_acquire_start(&client, &lock, 0);
+    for (i = 0; i < 100 && completed == NULL; i++)
+        completed = redlock_turn(&client, 100 * MS);
+    ok(completed == &lock && lock.status == REDLOCK_OK, "redlock_turn: acquired, and returned");
+    ok(redlock_turn(&client, 0) == NULL, "redlock_turn: once");
+    redlock_deinit(&client);
+}
+
 int main(void)
 {
     r15_who_was_too_slow();
@@ -755,6 +846,11 @@ int main(void)
     a_lock_of_a_former_client(1);
     a_lock_of_a_former_client(0);
     forks();
+    forks_while_it_acquires();
+    clock_that_wraps();
+    other_sizes_are_refused();
+    a_node_on_the_stack();
+    turns();
     invalid_arguments_send_nothing();
     settings_of_missing_features_are_refused();
     drift_above_half_of_the_ttl();

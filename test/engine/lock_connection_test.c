@@ -411,8 +411,7 @@ static void r12_handshake(void)
            21, "r12: all in database 7");
     for (i = 0; i < fake_logged && fake_log[i].kind != 'S'; i++)
         commands += fake_log[i].node == 0 && strchr("HLI", fake_log[i].kind) != NULL;
-    is_int((int)commands, 2 + !REDLOCK_MINIMAL,
-           "r12: the whole handshake is sent before a SET");
+    is_int((int)commands, 2 + !REDLOCK_MINIMAL, "r12: the whole handshake is sent before a SET");
     is_int(fake_nodes[1].session.resp3, 0, "r12: RESP2 with the server without HELLO");
     release(100);
     held_by("other", 0, 2);
@@ -587,10 +586,47 @@ static void r12_a_handshake_in_pieces(void)
     for (i = 0; i < fake_logged && fake_log[i].kind != 'S'; i++)
         continue;
     ok(fake_count(-1, 'I') == (!REDLOCK_MINIMAL ? 3 : 0) &&
-           fake_count(-1, !REDLOCK_MINIMAL ? 'H' : 'A') == 3 &&
-           i > (!REDLOCK_MINIMAL ? 5 : 2),
+           fake_count(-1, !REDLOCK_MINIMAL ? 'H' : 'A') == 3 && i > (!REDLOCK_MINIMAL ? 5 : 2),
        "r12: the whole handshake is sent before the SETs");
     is_int(release(100), REDLOCK_OK, "r12: released");
+}
+
+/* A NAT has dropped the idle connections in silence. The first operation finds that, connects again, and succeeds. */
+static void r05_half_open_connections(unsigned count, int what)
+{
+    uint64_t start;
+    unsigned i;
+    int status;
+
+    begin_with_defaults(3);
+    warm_up();
+    if (what != 'a')
+        acquire(0);
+    fake_pass(&client, 5000 * MS);
+    for (i = 0; i < count; i++)
+        fake_hold((int)i);
+    start = fake_now_us;
+    status = what == 'a' ? acquire(0) : what == 'e' ? extend() : release(500);
+    is_int(status, REDLOCK_OK, "r05: %u of three connections are half open: %c", count, what);
+    ok(since(start) < 200 * MS, "r05: after %ld us", since(start));
+    redlock_deinit(&client);
+}
+
+/* A server that hangs on a busy connection is not connected again before stall_ms. */
+static void r05_a_busy_connection_is_not_half_open(void)
+{
+    int connects;
+
+    begin_with_defaults(3);
+    warm_up();
+    acquire(0);
+    fake_pass(&client, 500 * MS);
+    connects = fake_nodes[2].connects;
+    fake_nodes[2].hung = 1;
+    extend();
+    fake_pass(&client, 300 * MS);
+    is_int(fake_nodes[2].connects, connects, "r05: a server that hangs keeps its connection");
+    redlock_deinit(&client);
 }
 
 /* One node grants the lock, one refuses it, and the third is being connected: when that fails, the outcome is known. */
@@ -1267,6 +1303,11 @@ int main(void)
     r05_a_broken_connection_does_not_stall();
     r05_a_paused_process_reads_a_long_reply();
     r05_a_connect_that_fails_ends_the_wait();
+    r05_half_open_connections(2, 'a');
+    r05_half_open_connections(3, 'a');
+    r05_half_open_connections(3, 'e');
+    r05_half_open_connections(3, 'r');
+    r05_a_busy_connection_is_not_half_open();
     r05_any_event_ends_a_connect();
     r04_a_connection_breaks_while_room_is_made();
     if (!REDLOCK_MINIMAL) {

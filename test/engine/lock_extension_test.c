@@ -991,6 +991,24 @@ static void r02_a_node_without_room_becomes_a_member_soon(void)
     release(100);
 }
 
+/* Without a limit the lock is extended for longer than 65534 extensions last. */
+static void r10_extensions_without_a_limit(void)
+{
+    unsigned i;
+
+    begin_with_defaults(3);
+    is_int(acquire(0), REDLOCK_OK, "r10: held");
+    redlock_auto_extend_start(&client, &lock, REDLOCK_NO_LIMIT);
+    lock.ttl_ms = 10;
+    for (i = 0; i < 320 && lock.status == REDLOCK_PENDING; i++) {
+        fake_pass(&client, 1000 * MS);
+        fake_logged = 0;
+    }
+    is_int(lock.status, REDLOCK_PENDING, "r10: still extended");
+    is_int((int)lock.extended, UINT16_MAX, "r10: more often than is counted");
+    redlock_deinit(&client);
+}
+
 /* The same after a repair; but the last automatic extension is not spent on that. */
 static void r09_a_repaired_node_becomes_a_member_soon(unsigned extensions)
 {
@@ -1027,6 +1045,7 @@ int main(void)
 {
     if (!REDLOCK_MINIMAL) {
         r02_a_node_without_room_becomes_a_member_soon();
+        r10_extensions_without_a_limit();
         r09_a_repaired_node_becomes_a_member_soon(100);
         r09_a_repaired_node_becomes_a_member_soon(3);
     }

