@@ -878,8 +878,6 @@ static unsigned rl_release_for(const struct redlock_client *c, const struct redl
 static unsigned rl_command_for(const struct redlock_client *c, const struct redlock_lock *lock,
                                const struct redlock_node *node)
 {
-    unsigned bit = node->priv.bit;
-
     switch (lock->priv.state) {
     case RL_ASKING:
         return rl_acquiring_command(lock);
@@ -887,10 +885,9 @@ static unsigned rl_command_for(const struct redlock_client *c, const struct redl
         return RL_CONFIRM;
     case RL_HELD:
     case RL_RENEWING:
-        if (!(lock->priv.attempt.asked & bit))
-            return rl_acquiring_command(lock);
-        /* fall through */
     case RL_EXTENDING:
+        if (lock->priv.state != RL_EXTENDING && !(lock->priv.attempt.asked & node->priv.bit))
+            return rl_acquiring_command(lock); /* R2 */
         return rl_hold_repairs(c, lock, node) ? RL_REPAIR : RL_EXTEND;
     case RL_ROLLING_BACK:
         return rl_releasing_command(c, lock);
