@@ -218,12 +218,12 @@ test-build: deps-gcc $(LIB) $(HEADERS)
 # the variants that others contain: test-valgrind runs the programs of test-gcc; test-single and test-large have clang's sanitizers.
 TESTS = test-vendor test-cli soak mutants test-single model test-large test-switches test-gcc-san test-valgrind \
         sim test-loops analyze test-small api test-docs test-cli-bench test-partition test-board test-check \
-        test-lacks fuzz test-torture test-cpp test-lwip test-examples test-short test-tls test-queue test-threads \
+        test-lacks fuzz test-tables test-torture test-cpp test-lwip test-examples test-short test-tls test-queue test-threads \
         style test-cli-docs test-scripts test-cli-tls
 test: ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
 	@tools/deps.sh test
 	@$(MAKE) -s $(ONE) man $(B)/libredlock.a $(B)/redlock $(B)/redlock-static
-	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test late_test idle_test api_test tls_test lwip_test loops_test hpp_test check_test cli_test cli_tls soak' test/all.sh $(TESTS)
+	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test late_test idle_test api_test tls_test lwip_test table_test loops_test hpp_test check_test cli_test cli_tls soak' test/all.sh $(TESTS)
 
 # The quick start, and then these commands of README; takes the last commit. SUITE=trixie is Debian 13, SUITE=bookworm is Debian 12.
 SUITE =
@@ -313,18 +313,28 @@ board: deps-board ## firmware on an emulated Cortex-M4 with real servers: flash,
 	@sh test/ports/board.sh $(B)
 # Of mingw, with Wine in place of Windows: the table in a program, and in the library of CMake, found with pkg-config.
 MINGW = x86_64-w64-mingw32
-$(B)/windows/static.exe: test/ports/windows_test.c examples/windows/redlock_windows.c examples/windows/redlock_windows.h test/lib/tap.h $(CORE) $(HEADERS)
+$(B)/windows/static.exe: test/ports/table_test.c examples/windows/redlock_windows.c examples/windows/redlock_windows.h test/lib/tap.h $(CORE) $(HEADERS)
 	@mkdir -p $(@D)
-	$(MINGW)-gcc -O1 -g $(WARN) -I. -Iexamples/windows -Itest/lib $< examples/windows/redlock_windows.c $(CORE) -lws2_32 -lbcrypt -o $@
-$(B)/windows/shared.exe: test/ports/windows_test.c examples/windows/redlock_windows.c examples/windows/redlock_windows.h test/lib/tap.h CMakeLists.txt $(LIB) $(HEADERS)
+	$(MINGW)-gcc -O1 -g $(WARN) -DTABLE_windows -I. -Iexamples/windows -Itest/lib $< examples/windows/redlock_windows.c $(CORE) -lws2_32 -lbcrypt -o $@
+$(B)/windows/shared.exe: test/ports/table_test.c examples/windows/redlock_windows.c examples/windows/redlock_windows.h test/lib/tap.h CMakeLists.txt $(LIB) $(HEADERS)
 	rm -rf $(@D)/cmake $(@D)/prefix
 	cmake -S . -B $(@D)/cmake -DCMAKE_SYSTEM_NAME=Windows -DCMAKE_C_COMPILER=$(MINGW)-gcc -DBUILD_SHARED_LIBS=ON -DCMAKE_C_FLAGS=-Werror
 	cmake --build $(@D)/cmake
 	cmake --install $(@D)/cmake --prefix $(abspath $(@D))/prefix
-	$(MINGW)-gcc -O1 $< -Itest/lib $$(PKG_CONFIG_PATH=$(@D)/prefix/lib/pkgconfig pkg-config --cflags --libs redlock) -o $@
+	$(MINGW)-gcc -O1 -DTABLE_windows $< -Itest/lib $$(PKG_CONFIG_PATH=$(@D)/prefix/lib/pkgconfig pkg-config --cflags --libs redlock) -o $@
 	cp $(@D)/prefix/bin/libredlock.dll $(@D)
 test-windows: deps-windows $(B)/windows/static.exe $(B)/windows/shared.exe ## the table for Windows, built with mingw and run by Wine, on real servers
-	prove -e 'sh test/ports/windows.sh' $(B)/windows/static.exe $(B)/windows/shared.exe
+	prove -e 'sh test/ports/table.sh' $(B)/windows/static.exe $(B)/windows/shared.exe
+
+# Of firmware, over a stand-in for the headers of the system.
+$(B)/tables/zephyr: test/ports/table_test.c $(wildcard examples/zephyr/* test/ports/zephyr/*/*.h test/ports/zephyr/*/*/*.h) test/lib/tap.h $(CORE) $(HEADERS)
+	@mkdir -p $(@D)
+	gcc $(SAN) -O1 -g $(WARN) $(POSIX) -DTABLE_zephyr -I. -Iexamples/zephyr -Itest/ports/zephyr -Itest/lib $< examples/zephyr/*.c $(CORE) -o $@
+$(B)/tables/freertos: test/ports/table_test.c test/ports/freertos.c $(wildcard examples/freertos/* test/ports/freertos/*) test/lib/tap.h $(CORE) $(HEADERS)
+	@mkdir -p $(@D)
+	gcc $(SAN) -O1 -g $(WARN) $(POSIX) -DTABLE_freertos -I. -Iexamples/freertos -Itest/ports/freertos -Itest/lib $< test/ports/freertos.c examples/freertos/*.c $(CORE) -o $@
+test-tables: deps-programs $(B)/tables/zephyr $(B)/tables/freertos ## the tables for Zephyr and FreeRTOS-Plus-TCP over stand-ins for their calls, on real servers
+	prove -e 'sh test/ports/table.sh' $(B)/tables/zephyr $(B)/tables/freertos
 
 # First the tests that `make machines` runs on this processor in minutes: they must compile, although uint32_t is unsigned long.
 test-board: deps-board

@@ -132,6 +132,11 @@ sources() {
         same folders "$top" "$(cat "$folder/zephyr.folders")"
 }
 check "Zephyr: the sources" sources
+sockets() {
+    zephyr REDLOCK=y REDLOCK_SOCKETS=y && grep -qx "$top/examples/zephyr/redlock_zephyr.c" "$folder/zephyr.sources" &&
+        grep -qx "$top/examples/zephyr" "$folder/zephyr.folders" && [ -s examples/zephyr/redlock_zephyr.c ]
+}
+check "Zephyr: with the I/O table" sockets
 # All limits and switches of the headers, as "NAME=VALUE", with the values that they have on firmware.
 in_headers() { # [FLAG]
     for name in $(sed -n 's/^#ifndef \(RE[A-Z]*_[A-Z_0-9]*\)$/\1/p' redlock_config.h redlock.h resp.h | grep -v -e '_H$' -e '_API$' -e '_HOSTED$' | sort -u); do
@@ -156,7 +161,7 @@ ranges() { # from the library's #errors
 }
 check "Zephyr: Kconfig has the range of each limit" ranges
 without() { # all features off; then the library compiles
-    features=$(sed -n 's/^config \(REDLOCK_[A-Z_0-9]*\)$/\1/p; /^	bool/s/.*/bool/p' zephyr/Kconfig | awk '/bool/ && last { print last "=n" } { last = $0 }')
+    features=$(sed -n 's/^config \(REDLOCK_[A-Z_0-9]*\)$/\1/p; /^	bool/s/.*/bool/p' zephyr/Kconfig | sed '/^REDLOCK_SOCKETS$/,/bool/d' | awk '/bool/ && last { print last "=n" } { last = $0 }')
     [ -n "$features" ] || return 1
     # shellcheck disable=SC2086 # a list of words
     zephyr REDLOCK=y $features || return 1
