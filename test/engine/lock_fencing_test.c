@@ -187,7 +187,6 @@ static void r16_who_granted_is_a_member(void)
     is_int((int)lock.members, 7, "r16: the third has granted, and is a member");
 }
 
-/* Each round has node_timeout_ms. */
 /* A node that is slower than the others grants it in the second round, and agrees when that is decided. */
 static void r16_who_granted_late_is_a_member(void)
 {
@@ -205,6 +204,33 @@ static void r16_who_granted_late_is_a_member(void)
     is_int(extend(), REDLOCK_OK, "r16: the third is a member, too: extended without the first");
 }
 
+/* The connection of node 2 breaks before it replies to the FENCE, which runs. On a new connection it agrees when that is decided: in which
+   generation it has the key is not known, so it is no member. */
+static void r16_who_agrees_late_is_no_member(void)
+{
+    begin_fenced(3);
+    fake_wall_us = 1;
+    warm_up();
+    set_counter(0, "10");
+    set_counter(1, "20");
+    fake_nodes[0].delay_us = fake_nodes[1].delay_us = 10 * MS;
+    fake_hold(2);
+    redlock_acquire_start(&client, &lock, 0);
+    fake_pass(&client, 1 * MS);
+    fake_break(2);
+    fake_arrive(2);
+    ok(fake_find(2, "k", 1) != NULL, "r16: the FENCE runs after its connection broke");
+    fake_pass(&client, 9500); /* the reply to the handshake is under way */
+    fake_nodes[2].delay_us = 20 * MS;
+    fake_pass(&client, 10 * MS);
+    is_int(lock.status, REDLOCK_OK, "r16: the others agree");
+    is_int((int)fake_count(2, 'R'), 1, "r16: node 2 was asked, too");
+    fake_pass(&client, 30 * MS);
+    is_int(lock.granted, 7, "r16: it agrees late");
+    is_int(lock.members, 3, "r16: it is no member");
+}
+
+/* Each round has node_timeout_ms. */
 static void r16_the_second_round_has_its_own_time(void)
 {
     int i;
@@ -261,6 +287,7 @@ int main(void)
     r16_tokens_grow();
     r16_who_granted_is_a_member();
     r16_who_granted_late_is_a_member();
+    r16_who_agrees_late_is_no_member();
     r16_the_second_round_has_its_own_time();
     r16_an_agreement_of_a_broken_connection();
     return done_testing();

@@ -141,6 +141,47 @@ static void r09_a_label_is_not_repaired(void)
     redlock_deinit(&client);
 }
 
+/* All labels have one generation, also in a lock that had a random token before. */
+static void r09_a_label_behind_a_random_token(void)
+{
+    if (REDLOCK_LABEL_MAX == 0)
+        return;
+    begin_with_defaults(3);
+    warm_up();
+    lock.label = "job1";
+    lock.label_size = 4;
+    lock.token_is_label = 1;
+    is_int(acquire(0), REDLOCK_OK, "r09: held by a label, after a random token");
+    fake_pass(&client, 10 * MS);
+    is_int(extend(), REDLOCK_OK, "r09: extended");
+    fake_pass(&client, 10 * MS);
+    is_int(lock.members, 7, "r09: all are members");
+    redlock_deinit(&client);
+}
+
+/* The hash is that of a script that does not compare the whole label. */
+static void r11_a_label_is_not_released_by_the_hash(void)
+{
+    if (REDLOCK_LABEL_MAX == 0)
+        return;
+    begin_with_defaults(3);
+    warm_up();
+    is_int(acquire(0), REDLOCK_OK, "r11: held");
+    is_int(release(100), REDLOCK_OK, "r11: released");
+    fake_pass(&client, 10 * MS);
+    ok(fake_count(-1, 'N') > 0, "r11: by the hash of the script");
+    fake_logged = 0;
+    lock.label = "job1";
+    lock.label_size = 4;
+    lock.token_is_label = 1;
+    is_int(acquire(0), REDLOCK_OK, "r11: held by a label");
+    is_int(release(100), REDLOCK_OK, "r11: released");
+    fake_pass(&client, 10 * MS);
+    is_int((int)fake_count(-1, 'N'), 0, "r11: by the script itself");
+    is_int((int)fake_keys_left(), 0, "r11: on all nodes");
+    redlock_deinit(&client);
+}
+
 /* The key of one node is gone: the others confirm the extension. A minimal build does not create it again. */
 static void r09_a_key_that_is_gone(void)
 {
@@ -152,6 +193,142 @@ static void r09_a_key_that_is_gone(void)
     fake_pass(&client, 10 * MS);
     is_int(lock.members, 3, "r09: the third is no member");
     is_int(has_key(2), !REDLOCK_MINIMAL, "r09: repaired, or left alone");
+    redlock_deinit(&client);
+}
+
+/* ---- Random numbers ------------------------------------------------------------------------- */
+
+static int all_bits_are_0; /* of the random numbers */
+
+static int given_bits(void *context, void *bytes, size_t size)
+{
+    if (!all_bits_are_0)
+        return fake_io()->entropy(context, bytes, size);
+    memset(bytes, 0, size);
+    return 0;
+}
+
+static void begin_with_given_bits(void)
+{
+    static struct redlock_io io;
+
+    begin_with_defaults(3);
+    redlock_deinit(&client);
+    io = *fake_io();
+    io.entropy = given_bits;
+    redlock_init(&client, &io, nodes, 3, &settings);
+}
+
+/* The number 0 stands for a generation that is not known: no command has it, whatever is drawn. */
+static void r09_no_generation_is_0(void)
+{
+    begin_with_given_bits();
+    all_bits_are_0 = 1;
+    is_int(acquire(0), REDLOCK_OK, "r09: held, with a token of zeros");
+    all_bits_are_0 = 0;
+    fake_pass(&client, 10 * MS);
+    is_int(extend(), REDLOCK_OK, "r09: extended");
+    fake_pass(&client, 10 * MS);
+    is_int(lock.members, 7, "r09: all are members");
+    redlock_deinit(&client);
+
+    begin_with_given_bits();
+    is_int(acquire(0), REDLOCK_OK, "r09: held, with a random token");
+    fake_pass(&client, 10 * MS);
+    fake_delete(2, "k");
+    all_bits_are_0 = 1;
+    is_int(extend(), REDLOCK_OK, "r09: extended, the generation of the repair is drawn from zeros");
+    fake_pass(&client, 10 * MS);
+    all_bits_are_0 = 0;
+    ok(has_key(2), "r09: repaired");
+    is_int(extend(), REDLOCK_OK, "r09: extended");
+    fake_pass(&client, 10 * MS);
+    is_int(lock.members, 7, "r09: a member again");
+    redlock_deinit(&client);
+}
+
+/* A repair without a generation of its own would prove what it does not know. */
+static void r09_no_repair_without_random_numbers(void)
+{
+    begin_with_defaults(3);
+    is_int(acquire(0), REDLOCK_OK, "r09: held");
+    fake_pass(&client, 10 * MS);
+    fake_delete(2, "k");
+    fake_no_entropy = 1;
+    is_int(extend(), REDLOCK_OK, "r09: extended, there are no random numbers");
+    fake_pass(&client, 10 * MS);
+    ok(fake_find(2, "k", 1) == NULL, "r09: not repaired");
+    fake_no_entropy = 0;
+    is_int(extend(), REDLOCK_OK, "r09: extended, there are some");
+    fake_pass(&client, 10 * MS);
+    ok(has_key(2), "r09: repaired");
+    redlock_deinit(&client);
+}
+
+/* ---- What a node replies -------------------------------------------------------------------- */
+
+/* A node where another client has the key is asked once whether it is there, and once to create it. */
+static void r09_one_repair_in_a_round(void)
+{
+    begin_with_defaults(3);
+    warm_up();
+    is_int(acquire(0), REDLOCK_OK, "r09: held");
+    fake_pass(&client, 10 * MS);
+    fake_delete(2, "k");
+    held_by("another", 2, 2);
+    fake_nodes[0].delay_us = fake_nodes[1].delay_us = 30 * MS;
+    is_int(extend(), REDLOCK_OK, "r09: another client has node 2; the others take 30 ms");
+    fake_pass(&client, 100 * MS);
+    is_int((int)fake_count(2, 'E'), 2, "r09: an extension and a repair are sent there");
+    redlock_deinit(&client);
+}
+
+/* The key was gone, and is there again in another generation, as after a late repair. */
+static void put_another_generation(int i)
+{
+    char value[41];
+
+    copy_value(value, i);
+    value[32] = value[32] == '0' ? '1' : '0';
+    fake_put(i, "k", value, 60000);
+}
+
+static void r09_another_generation(void)
+{
+    begin_with_defaults(3);
+    is_int(acquire(0), REDLOCK_OK, "r09: held");
+    fake_pass(&client, 10 * MS);
+    put_another_generation(2);
+    is_int(extend(), REDLOCK_OK, "r09: extended, node 2 has another generation");
+    fake_pass(&client, 10 * MS);
+    is_int(lock.members, 3, "r09: it is no member");
+    is_int(extend(), REDLOCK_OK, "r09: extended");
+    fake_pass(&client, 10 * MS);
+    is_int(lock.members, 7, "r09: it was known before this round: a member again");
+    fake_pass(&client, 10 * MS);
+    put_another_generation(0);
+    put_another_generation(1);
+    is_int(extend(), REDLOCK_LOST, "r09: two of three have another generation: lost");
+    is_int(lock.refused, 3, "r09: the caller sees which nodes are the reason");
+    redlock_deinit(&client);
+}
+
+/* A node that was not asked for the lock is asked for an extension first, by a repair: it may have the key from then on. */
+static void r04_a_repair_is_released(void)
+{
+    begin_with_defaults(3);
+    fake_nodes[2].refuses = 1;
+    is_int(acquire(0), REDLOCK_OK, "r04: held by two of three, the third refuses connections");
+    fake_pass(&client, 2000 * MS);
+    fake_nodes[2].refuses = 0;
+    fake_nodes[0].delay_us = fake_nodes[1].delay_us = 30 * MS;
+    fake_nodes[2].delay_us = 100;
+    nodes[2].priv.reconnect_us = 0; /* its pause is over */
+    is_int(extend(), REDLOCK_OK, "r04: extended");
+    is_int((int)fake_count(2, 'S'), 0, "r04: the third was sent no SET");
+    ok(has_key(2), "r04: it has the key by a repair");
+    is_int(release(1000), REDLOCK_OK, "r04: released");
+    is_int((int)fake_keys_left(), 0, "r04: also there");
     redlock_deinit(&client);
 }
 
@@ -288,6 +465,54 @@ static void r09_a_yes_that_is_a_round_late(void)
     redlock_deinit(&client);
 }
 
+/* A node owes the replies to several extensions. None of them is written to the struct when it is the caller's again. */
+static void r05_several_late_replies(void)
+{
+    struct redlock_lock other_use;
+    int i;
+
+    begin_with_defaults(3);
+    is_int(acquire(0), REDLOCK_OK, "r05: held");
+    fake_pass(&client, 10 * MS);
+    fake_nodes[2].delay_us = 100 * MS;
+    for (i = 0; i < 3; i++)
+        is_int(extend(), REDLOCK_OK, "r05: extended by two nodes");
+    is_int((int)fake_count(2, 'E'), 3, "r05: the third owes three replies");
+    redlock_abandon(&client, &lock);
+    memset(&other_use, 0xff, sizeof other_use);
+    lock = other_use;
+    fake_pass(&client, 300 * MS);
+    ok(memcmp(&lock, &other_use, sizeof lock) == 0, "r05: they are dropped");
+    redlock_deinit(&client);
+}
+
+/* A node has replied to so many extensions, and owes the reply to one more. How many replies it owes is counted in a byte. */
+static void r05_one_late_reply_of_many(unsigned extensions)
+{
+    struct redlock_lock other_use;
+    unsigned i;
+
+    memset(&settings, 0, sizeof settings);
+    settings.extend_max = 1000;
+    begin(3);
+    lock.ttl_ms = 600000;
+    is_int(acquire(0), REDLOCK_OK, "r05: held");
+    for (i = 0; i < extensions && extend() == REDLOCK_OK; i++) {
+        fake_pass(&client, 5 * MS);
+        if (i < 10) /* so that there are more commands than rounds */
+            fake_delete(2, "k");
+    }
+    fake_pass(&client, 10 * MS);
+    fake_nodes[2].delay_us = 100 * MS;
+    is_int(extend(), REDLOCK_OK, "r05: extended by two nodes, %u times by three", i);
+    redlock_abandon(&client, &lock);
+    memset(&other_use, 0xff, sizeof other_use);
+    lock = other_use;
+    fake_pass(&client, 300 * MS);
+    ok(memcmp(&lock, &other_use, sizeof lock) == 0, "r05: the late reply is dropped");
+    redlock_deinit(&client);
+}
+
 /* ---- Numbers of rounds ---------------------------------------------------------------------- */
 
 /* A yes of the third round is under way while so many rounds follow that its number comes again. */
@@ -401,6 +626,29 @@ static void r08_adopted_and_extended_in_time(void)
     redlock_deinit(&client);
 }
 
+/* A member whose generation is not handed over can confirm nothing before an extension has told it: it is none. */
+static void r08_adopted_with_one_generation_less(void)
+{
+    struct redlock_lock mine;
+
+    begin_with_defaults(3);
+    is_int(acquire(0), REDLOCK_OK, "r08: held");
+    fake_pass(&client, 10 * MS);
+    is_int(lock.members, 7, "r08: all are members");
+    mine = lock;
+    redlock_abandon(&client, &lock);
+    hand_over(&lock, &mine);
+    lock.generation[2] = 0;
+    is_int((int)redlock_adopt(&client, &lock, 5000), REDLOCK_OK, "r08: adopted");
+    is_int(lock.members, 3, "r08: the node without a generation is no member");
+    is_int(extend(), REDLOCK_OK, "r08: extended");
+    fake_pass(&client, 10 * MS);
+    is_int(extend(), REDLOCK_OK, "r08: extended once more");
+    fake_pass(&client, 10 * MS);
+    is_int(lock.members, 7, "r08: its generation is known: a member");
+    redlock_deinit(&client);
+}
+
 /* With the generations that the other process knows, no clock is needed: the key of node 1 was gone in between, although the lock is
    valid. */
 static void r08_adopted_with_its_generations(void)
@@ -452,8 +700,34 @@ static void r14_a_grant_that_the_node_forgot(void)
     redlock_deinit(&client);
 }
 
+/* All servers have restarted with their keys, and have no vote. The release needs none. */
+static void r14_a_release_needs_no_vote(void)
+{
+    int i;
+
+    if (REDLOCK_MINIMAL)
+        return;
+    memset(&settings, 0, sizeof settings);
+    settings.longest_ttl_ms = 30000;
+    begin(3);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].server.age_s = 1000;
+    is_int(acquire(0), REDLOCK_OK, "r14: held");
+    fake_pass(&client, 10 * MS);
+    for (i = 0; i < 3; i++) {
+        fake_break(i);
+        fake_nodes[i].server.age_s = 0;
+    }
+    fake_pass(&client, 10 * MS);
+    is_int(release(1000), REDLOCK_OK, "r14: released on servers that have just been restarted");
+    is_int((int)fake_keys_left(), 0, "r14: no key is left");
+    redlock_deinit(&client);
+}
+
 int main(void)
 {
+    unsigned extensions;
+
     r09_a_key_that_is_gone();
     if (REDLOCK_MINIMAL)
         return done_testing();
@@ -466,10 +740,20 @@ int main(void)
     r09_a_label_is_compared_whole("0123456789abcdef01234567", "0123456789abcdef01234568");
     r09_a_label_is_compared_whole("job1", "job12");
     r09_a_label_is_not_repaired();
+    r09_a_label_behind_a_random_token();
+    r11_a_label_is_not_released_by_the_hash();
+    r09_no_generation_is_0();
+    r09_no_repair_without_random_numbers();
+    r09_one_repair_in_a_round();
+    r09_another_generation();
     r09_one_of_two_keys(0);
     r09_one_of_two_keys(1);
     r09_a_late_repair_of_one_of_two_keys();
     r09_a_yes_that_is_a_round_late();
+    r05_several_late_replies();
+    for (extensions = 240; extensions <= 248; extensions++)
+        r05_one_late_reply_of_many(extensions);
+    r04_a_repair_is_released();
     r09_a_yes_to_an_earlier_round_of_this_number(1);
     r09_a_yes_to_an_earlier_round_of_this_number(253);
     r09_a_yes_to_an_earlier_round_of_this_number(254);
@@ -477,7 +761,9 @@ int main(void)
     r09_a_yes_to_an_earlier_round_of_this_number(256);
     r08_adopted_and_extended_after_its_end();
     r08_adopted_and_extended_in_time();
+    r08_adopted_with_one_generation_less();
     r08_adopted_with_its_generations();
+    r14_a_release_needs_no_vote();
     r14_a_grant_that_the_node_forgot();
     return done_testing();
 }

@@ -23,7 +23,7 @@ R1|redlock.c|s/if \(state != RL_ASKING && node->priv.reconnect/if (node->priv.re
 R1|redlock.c|s/if \(!rl_prolong/lock->priv.started_us = c->priv.now_us; $&/|T1 is read before the first byte is sent
 R2|redlock.c|s/rl_is_quorum\(c, rl_agreed\(lock\)\)/rl_is_quorum(c, lock->priv.unanswered == 0 ? rl_agreed(lock) : 0)/|one node after the other is not enough: the command goes to all nodes at once
 R2|redlock.c|s/rl_ask_the_rest\(c, lock\);(\s+rl_set)/lock->priv.unsent = 0;$1/|nodes that were not asked are sent the lock later
-R2|redlock.c|s/rl_ask_the_rest\(c, lock\);(\s+rl_end_round)/lock->priv.unsent = 0;$1/|also after a failed extension
+R2|redlock.c|s/(status != REDLOCK_OK\) \{\s+)rl_ask_the_rest\(c, lock\);/$1lock->priv.unsent = 0;/|also after a failed extension
 R2|redlock.c|s/c->priv.now_us \+ c->priv.settings.stall_ms \* RL_MS_US\);(\s+rl_not_after\(&c->priv.line_us)/c->priv.now_us + (lock->priv.op.attempts == 0 ? c->priv.settings.stall_ms * RL_MS_US : 0));$1/|a retry waits for connections, too
 R2|redlock.c|s/if \(\(coming \|\|/if (((coming \&\& !reachable) ||/|an attempt waits for connections
 R2|client.c|s/if \(!rl_past\(c, lock->priv.due_us\)\)/if (0)/|an attempt waits for connections for stall_ms, however many replies they need
@@ -50,9 +50,9 @@ R11|redlock.c|s/(lock->priv.outcome == REDLOCK_UNCONFIRMED) && lock->priv.op.wai
 R11|redlock.c|s/if \(lock->priv.outcome != REDLOCK_CANCELLED\)(\s+lock->priv.outcome = \(int8_t\)rl_release_outcome)/$1/|a cancelled release ends
 R4|redlock.c|s/owed->unanswered = unanswered;/;/|no release is repeated while its reply is due
 R4|redlock.c|s/reply->vote == RL_YES \|\| reply->vote == RL_NO \|\| reply/reply->vote == RL_YES || reply/|a release that found no key is not repeated
-R8|redlock.c|s/reply->vote == RL_YES &&(\s+\(lock->priv.state == RL_AGREEING)/reply->vote <= RL_NO \&\&$1/|a late refusal makes no member
-R8|redlock.c|s/if \(mute \|\| rl_is_held\(lock\)\)/if (mute)/|a node that is asked after the decision confirms after the decision
-R8|redlock.c|s/if \(mute \|\| rl_is_held\(lock\)\)/if (mute || lock->priv.state == RL_HELD)/|also while the lock extends itself
+R8|redlock.c|s/reply->vote == RL_YES && (rl_is\(reply->command, RL_ACQUIRES\) &&\s+reply->round)/reply->vote <= RL_NO \&\& $1/|a late refusal makes no member
+R8|redlock.c|s/reply->round != RL_NO_ROUND &&//|a node that is asked after the decision is no member by its grant
+R8|redlock.c|s/rl_is_held\(lock\) \? RL_NO_ROUND/lock->priv.state == RL_HELD ? RL_NO_ROUND/|also while the lock extends itself
 R2|redlock.c|s/lock->priv.list != RL_DONE && lock->priv.list != RL_TURN/lock->priv.list != RL_TURN/|a late reply does not take a lock from those that are complete
 R4|redlock.c|s/rl_connect\(c, nodes, 0\);/;/|a node is connected for a release that it is owed
 R15|redlock.c|s/if \(lock->priv.state != RL_ROLLING_BACK\) \/\* the caller/if (1) \/* the caller/|nodes that failed stay so in the rollback
@@ -61,9 +61,7 @@ R11|client.c|s/rl_lock_detach\(client, lock\);\s+lock->priv.attempt.asked = 0;/r
 R10|redlock.c|s/(rl_lock_move\(c, lock, RL_NOWHERE\);\s+)rl_be_idle\(lock\);/$1lock->valid_until_us = 0;/|an abandoned lock is not extended
 R4|client.c|s/ \|\| lock->status != REDLOCK_PENDING\)/)/|a cancel of what is not in progress has no effect
 R11|client.c|s/ \|\| lock->status == REDLOCK_PENDING\)/)/|nothing that is in progress is abandoned
-R8b|node.c|s/if \(node->priv.last_run == 0\)/if (0)/|a first run_id proves nothing
-R8b|node.c|s/(rl_set\(&c->priv.abandoned, [^;]*;)\s+node->priv.last_run = node->priv.run;/$1/|nor one that was not told when the SET was sent
-R14|node.c|s/rl_forget_server\(c, node\);/;/|what the process before has told is not known of the present one
+R14|node.c|s/node->priv.run = node->priv.age_s = 0;/;/|what the process before has told is not known of the present one
 R3|redlock.c|s/if \(rl_past\(c, until_us\)\)\s+return 0;//|validity above 0
 R3|redlock.c|s/rl_past\(c, until_us\)(\)\s+return 0;)/c->priv.now_us > until_us$1/|validity of 0 is not above 0
 R3|node.c|s/ \+ 1 \+ 2 \* RL_MS_US;/ + 1;/|2 ms of drift
@@ -73,7 +71,7 @@ R3|client.c|s/settings->quorum = count \/ 2 \+ 1/settings->quorum = (count + 1) 
 R4|redlock.c|s/lock->priv.unsent = lock->priv.attempt.asked;/lock->priv.unsent = lock->granted;/|release to all asked, not only to those that granted
 R4|redlock.c|s/(rl_roll_back\(c, lock, REDLOCK_LOST\));/$1, lock->priv.unsent = 0;/g|a lost lock is released on the nodes that still have it
 R4|redlock.c|s/lock->priv.unsent = lock->priv.attempt.asked;/lock->priv.unsent = 0;/|the rollback
-R4|redlock.c|s/rl_send\(c, lock, lock->priv.unsent & [^,]*,\s+RL_DELETE, RL_NOBODY\)/0/|a release that waits while the buffer is full
+R4|redlock.c|s/rl_send\(c, lock, lock->priv.unsent & [^,]*,\s+RL_DELETE, RL_NO_REPLY\)/0/|a release that waits while the buffer is full
 R4|redlock.c|s/rl_roll_back\(c, lock, REDLOCK_CANCELLED\);/rl_lock_finish(c, lock, REDLOCK_CANCELLED);/|the rollback of a cancelled attempt
 R4|node.c|s/do \{\s+nodes &= rl_up\(c\);/nodes &= rl_up(c); do {/|nothing is queued on a connection that broke
 R4|redlock.c|s/lock->priv.attempt.postponed \| unanswered/unanswered/|a temporary error is no answer to a release
@@ -96,7 +94,8 @@ R5|node.c|s/if \(!rl_is_failing\(node\) && !node->priv.retried_at_once\) \{/if (
 R5|node.c|s/if \(!rl_past\(c, due_us\)\)\s+return;/;/|the pause before a reconnect
 R5|client.c|s/rl_forget\(client, lock\);\n    rl_lock_detach/rl_lock_detach/|the struct of an abandoned lock is not written to
 R5|redlock.c|s/rl_forget\(c, lock\);(\s+lock->priv.unsent = )/$1/|the struct of a released lock is not written to
-R5|redlock.c|s/if \(rl_wants_holder\(lock\)\) (\/\* nodes that have)/if (0) $1/|the struct of a lock whose PTTL is unanswered is not written to
+R5|redlock.c|s/more = \(unsigned\)rl_wants_holder\(lock\);/more = 0;/|the struct of a lock whose PTTL is unanswered is not written to
+R5|redlock.c|s/i, lock->priv.attempt.replies_due\[i\] \+ more, NULL/i, 1 + more, NULL/|nor that of a lock that several replies of a node are due to
 R6|redlock.c|s/return !rl_is_quorum\(c, voters & \(lock->granted \| open\)\)/return 0/|an attempt ends when a quorum is out of reach
 R6|redlock.c|s/ && rl_knows_why\(c, lock\)//|a failed attempt ends when its cause is known
 R6|redlock.c|s/lock->priv.op.attempts > c->priv.settings.retries/0/|the number of retries
@@ -108,6 +107,7 @@ R6|redlock.c|s/us << times : most/us << times << 1 : most/|a quick retry comes w
 R6|redlock.c|s/us << times : most/us : most/|its pauses grow
 R6|redlock.c|s/quick && lock->priv.op.quick < RL_QUICK_MAX/0/|quick retries
 R6|redlock.c|s/if \(same >= c->priv.quorum\)\s+return REDLOCK_HELD;/return REDLOCK_HELD;/|contention is distinguished from a holder
+R6|redlock.c|s/item->text_used < BEGIN \? item->text_used : BEGIN/item->text_used/|a holder is one, whatever the generations of its keys
 R6|redlock.c|s/rl_not_after\(&lock->priv.due_us, lock->priv.until_us\);/;/|the last attempt when the wait ends
 R6|redlock.c|s/if \(\(coming \|\|/if (((coming \&\& reachable) ||/|concurrent attempts wait for connections
 R6|redlock.c|s/ &&\s+rl_is_quorum\(c, ready & ~\(unsigned\)c->priv.full\)\);/);/|concurrent attempts wait for a free request
@@ -115,7 +115,7 @@ R6|redlock.c|s/if \(!rl_past\(c, c->priv.line_us\)\)/if (1)/|the time in the lin
 R6|redlock.c|s/lock->priv.until_us > lock->priv.due_us \?/1 ?/|the time in which a new client connects does not count towards wait_ms
 R7|redlock.c|s/if \(lock->priv.op.notified\)/if (0)/|a notification is not lost when the waiter is cancelled
 R4|redlock.c|s/nodes \|= rl_lowest\(queued\);/;/|a release waits behind a handshake
-R4|redlock.c|s/rl_redirect\(c, owed, owed->unanswered, NULL,\s+RL_NOBODY\);//|a release that gives up its place waits for no reply
+R4|redlock.c|s/rl_disown_replies\(c, owed, i, 1, NULL\);/;/|a release that gives up its place waits for no reply
 R7|redlock.c|s/if \(!REDLOCK_NOTIFICATION \|\| !rl_may_be_free\(c, lock\)\)\s+return;/return;/|notification
 R7|redlock.c|s/rl_notifies\(node\)/0/|a refused attempt asks for notification
 R7|redlock.c|s/rl_notifies\(node\)/REDLOCK_NOTIFICATION/|no notification is asked for on a node that denies it
@@ -130,44 +130,59 @@ R7|redlock.c|s/if \(notified != NULL\) \{/if (0) {/|one waiter of several is not
 R7|redlock.c|s/(if \(rl_release_step\(c, lock\)\) \{\s+)rl_notify_own\(c, lock\);/$1/|notification of a release by the same client
 R7|redlock.c|s/rl_notify_own\(c, lock\);/if (lock->priv.outcome == REDLOCK_OK) $&/|also of one that does not wait for replies
 R7|redlock.c|s/if \(!rl_has_key\(lock, key, key_size, known\)\)/if (0)/|a waiter is notified only for its own key
-R8|redlock.c|s/rl_voters\(lock\)/(c->priv.all \& ~(unsigned)lock->priv.attempt.mute)/g|only confirmed nodes count
+R8|redlock.c|s/rl_is_quorum\(c, lock->granted & lock->members\)/rl_is_quorum(c, lock->granted)/|only members confirm
+R8|redlock.c|s/rl_has_failed\(c, lock, lock->members\)/rl_has_failed(c, lock, c->priv.all)/|an extension has failed when too few members may still confirm it
 R8|redlock.c|s/rl_now\(c\) < lock->valid_until_us/1/|late grants count only while the lock is valid
-R8|redlock.c|s/rl_now\(c\) < (lock->valid_until_us\)\) \{\s+)rl_set\(&lock->members, bit\);/rl_now(c) < $1;/|a node that grants late becomes a member
-R8|redlock.c|s/if \(vote != RL_REPAIRED \|\|/if ((vote != RL_REPAIRED \&\& (state != RL_EXTENDING || lock->members \& bit)) ||/|a node that grants an extension becomes a confirmed node
+R8|redlock.c|s/rl_now\(c\) < (lock->valid_until_us\)\)\s+)rl_set\(&lock->members, bit\);/rl_now(c) < $1;/|a node that grants late becomes a member
+R8|redlock.c|s/rl_set\(&lock->members, lock->granted\);(\s+rl_set\(&lock->priv.attempt.proved)/if (lock->priv.state != RL_EXTENDING) $&/|a node that confirms an extension becomes a member
+R8|redlock.c|s/else if \(\(lock->priv.attempt.proved & bit\) && rl_may_vote\(c, node\)\)/else if (0)/|also one whose yes comes after the decision
+R8|redlock.c|s/else if \(\(lock->priv.attempt.proved & bit\) && rl_may_vote\(c, node\)\)/else if (rl_may_vote(c, node))/|but only if its generation was known before a round that succeeded
+R8|redlock.c|s/c->priv.all & ~\(unsigned\)lock->priv.round.fresh/c->priv.all/|a generation that was learned in a round is not proved by that round
+R8|redlock.c|s/rl_clear\(&lock->priv.attempt.proved, bit\);//|another generation is not proved yet
 R8|redlock.c|s/rl_prolong\(c, lock\) \? REDLOCK_OK : REDLOCK_UNREACHABLE/rl_prolong(c, lock) ? REDLOCK_OK : REDLOCK_OK/|the new validity of an extension is above 0
 R8|redlock.c|s/if \(lock->valid_until_us < until_us\)//|an extension does not shorten the validity
 R8|command.c|s/math.max\(N\(A\[2\]\),c\('pttl',K\[i\]\)\)/A[2]/|an extension does not shorten the TTL on the node
 R8|redlock.c|s/(?=rl_end_extension\(c, lock, rl_prolong)/(lock->priv.started_us = c->priv.now_us), /|T1 of the extension is before its first byte
 R8|redlock.c|s/if \(!rl_is_quorum\(c, lock->members\)\) \{/if (0) {/|the lock is lost when the confirmed nodes do not have the key any more
 R8|client.c|s/if \(lock->priv.state != RL_HELD\)\s+return REDLOCK_LOST;//|no extension of a lock that is not held
-R8|redlock.c|s/rl_clear\(&lock->members, bit\); \/\* its key is gone/; \/* its key is gone/|a node that says that it is gone is no member
+R8|redlock.c|s/(generation\[node->priv.index\] = 0;\s+)rl_clear\(&lock->members, node->priv.bit\);/$1;/|a node that has not the key is no member
 R16|redlock.c|s/lock->priv.state == RL_AGREEING \|\| (rl_now\(c\) < lock->valid)/$1/|a grant that comes while a fencing token is agreed on counts
-R9|redlock.c|s/return !REDLOCK_MINIMAL && !rl_past\(c, lock->valid_until_us\) &&/return 0 \&\&/|the repair
-R9|redlock.c|s/return !REDLOCK_MINIMAL && !rl_past\(c, lock->valid_until_us\) &&/return/|no repair when the validity is over
-R9|redlock.c|s/\(lock->priv.attempt.missing & (~rl_suspects\(c, lock\)) & bit\)/($1 \& bit)/|no repair on a node that has not reported the key gone
-R9|redlock.c|s/if \(!\(lock->priv.unanswered & bit\) && rl_repairs\(c, lock, bit\)\)(\s+rl_set\(&lock->priv.unsent, bit\);)/if (0)$1/|the repair is in the same round
-R9|redlock.c|s/order.role = RL_YOUNG;/;/|a key that is younger than the round proves nothing about the time before
-R9|redlock.c|s/\(lock->priv.attempt.creating \| lock->priv.attempt.suspect\)/lock->priv.attempt.creating/|a key that a command of a former connection may have created proves nothing
-R9|redlock.c|s/rl_set\(&lock->priv.attempt.creating, sent\);//|so does one that a command of this connection may have created
-R9|redlock.c|s/rl_clear\(&lock->priv.unsent, bit\);( \/\* its key is younger)/;$1/|a key that was created before the round asked proves nothing
-R8b|redlock.c|s/\(reply->vote == RL_YES \|\| reply->vote == RL_REPAIRED\) &&/reply->vote == RL_YES \&\&/|the token on the node proves that the repair has run, but not when
-R9|redlock.c|s/if \(vote != RL_REPAIRED \|\|/if (1 ||/|a repaired node counts after its next confirmation
-R8b|redlock.c|s/\(lock->priv.attempt.missing & ~rl_suspects\(c, lock\) & bit\)/(lock->priv.attempt.missing \& bit)/|at most one unanswered command that creates the key
-R8b|redlock.c|s/rl_set\(&lock->priv.attempt.suspect, bit\);/;/|an unanswered command of a former connection counts as unanswered
-R9|node.c|s/role = RL_STALE;/;/|a late reply to a repair makes no member
-R8b|node.c|s/if \(rl_is\(command, RL_CREATES\)\)(\s+new_owner = r)/if (rl_is(command, RL_ACQUIRES))$1/|an unanswered command of an earlier round counts as unanswered
-R8b|redlock.c|s/rl_clear\(&lock->priv.attempt.suspect, bit\);//|the token on the node proves that the unanswered command has run
-R8b|node.c|s/else if \(node->priv.last_run != node->priv.run\)/else if (0)/|another server process never runs an unanswered command
-R9|redlock.c|s/rl_is\(command, RL_EXTENDS\) && rl_may/command == RL_EXTEND \&\& rl_may/|also a repair may find a young key
-R9|redlock.c|s/rl_may_be_young\(lock, bit\)\)/rl_may_be_young(lock, bit \& (lock->priv.attempt.creating | rl_suspects(c, lock))))/|a doubt that ended in this round makes a young key
-R8b|node.c|s/rl_end_doubt\(c, node\);(\s+\} else)/;$1/|nor does a connection that the server has closed
-R8b|node.c|s/node->priv.former = 0;(\s+if \(!rl_is_unidentified)/$1/|in another process nothing is closed
-R8b|node.c|s/node->priv.run != 0 && node->priv.former/node->priv.former/|nor where the process is not known
-R8b|node.c|s/\(c->priv.abandoned & node->priv.bit\) \? 0 : node->priv.id;/node->priv.id;/|nor if there are several former connections
-R8b|node.c|s/if \(command == RL_KILL\)\s+node->priv.former = 0;/;/|closing is tried once if it is denied
-R8b|node.c|s/if \(!rl_is_unidentified\(c, node\)\)(\s+rl_clear\(&c->priv.abandoned)/if (1)$1/|closing our own connection ends no doubt about those of another process
-R8b|redlock.c|s/role = rl_is\(command, RL_CREATES\) \? RL_STALE : RL_NOBODY;/role = RL_NOBODY;/|a vote that does not count is tracked as unanswered
-R8b|client.c|s/lock->priv.attempt.suspect = client->priv.all & \(redlock_mask\)~lock->members;//|a command that the previous process of the lock sent may still run
+R9|redlock.c|s/return !REDLOCK_MINIMAL && !lock->token_is_label && lock->generation/return 0 \&\& lock->generation/|the repair
+R9|redlock.c|s/rl_is_quorum\(c, lock->members\) && !rl_past\(c, lock->valid_until_us\);/rl_is_quorum(c, lock->members);/|no repair when the validity is over
+R9|redlock.c|s/lock->generation\[node->priv.index\] == 0 &&(\s+rl_is_quorum)/$1/|no repair where the generation is known
+R9|redlock.c|s/REDLOCK_MINIMAL && !lock->token_is_label && lock->gen/REDLOCK_MINIMAL \&\& lock->gen/|a label that is the token is not repaired
+R9|redlock.c|s/if \(command == RL_EXTEND && rl_repairs\(c, lock, node\)\)/if (0)/|a key that is missing is created again at once
+R9|redlock.c|s/if \(command == RL_EXTEND && rl_repairs\(c, lock, node\)\)/if (command == RL_EXTEND \&\& !rl_is_held(lock) \&\& rl_repairs(c, lock, node))/|also where the answer comes after the decision
+R9|redlock.c|s/if \(command == RL_EXTEND && rl_repairs\(c, lock, node\)\)/if (rl_repairs(c, lock, node))/|a repair that found the key of another client is not sent again
+R9|redlock.c|s/lock->generation\[node->priv.index\] = 0;(\s+rl_clear)/$1/|a generation is not known any more where the key is missing
+R9|redlock.c|s/reply->vote = RL_UNPROVED;/;/|a yes in a generation that was learned in this round is no vote
+R9|redlock.c|s/rl_set\(&lock->priv.round.fresh, bit\);/;/|nor in one that was learned by an earlier reply of this round
+R9|redlock.c|s/if \(\*known != generation\)/if (*known == 0)/|another generation is no vote
+R9|redlock.c|s/if \(\*known != generation\)/if (*known != generation \&\& !rl_is_held(lock))/|also in a reply after the decision
+R9|redlock.c|s/\*known = generation;/*known = *known == 0 ? generation : *known;/|a generation counts from the next round on
+R9|redlock.c|s/(if \(lock->members & bit\)\s+rl_set\(&lock->refused, bit\);\s+)rl_clear\(&lock->members, bit\);/$1;/|a node with another generation is no member
+R9|redlock.c|s/if \(lock->members & bit\)\s+rl_set\(&lock->refused, bit\);//|a member with another generation explains a loss
+R9|command.c|s/if \(!REDLOCK_MINIMAL && command == RL_REPAIR\)/if (0)/|each repair has its own generation
+R9|redlock.c|s/if \(command == RL_REPAIR && !rl_draw_generation/if (command == RL_REPAIR \&\& lock->priv.attempt.repair[3] == 0 \&\& !rl_draw_generation/|also when there was one before
+R9|redlock.c|s/rl_clear\(&lock->priv.unsent, nodes\); \/\* the next round asks again \*\/\s+return;/;/|nothing is repaired without a generation of its own
+R9|redlock.c|s/generation\[3\] \|= 1;/;/|the generation of a repair is not 0
+R9|redlock.c|s/lock->token\[sizeof lock->token - 1\] \|= 1;.*?\n/\n/|nor that of a token
+R9|redlock.c|s/memset\(lock->generation, 0, sizeof lock->generation\);//|an attempt begins without the generations of an earlier one
+R9|redlock.c|s/lock->token_is_label \? 1\s+: rl_generation\(lock->token \+ RL_TOKEN_OWNER\)/0 ? 1 : rl_generation(lock->token + RL_TOKEN_OWNER)/|all keys with a label as the token have one generation
+R9|command.c|s/lock != NULL && lock->token_is_label \? rl_label_head : rl_head/rl_head/|a label that is the token is compared as a whole
+R9|redlock.c|s/now = reply->round == lock->priv.attempt.round && !rl_is_held\(lock\);/now = !rl_is_held(lock);/|only replies to the present round are votes
+R9|redlock.c|s/if \(\+\+lock->priv.attempt.round > RL_ROUNDS\)/if (++lock->priv.attempt.round == 0)/|each round has a number
+R9|redlock.c|s/rl_forget\(c, lock\);(\s+lock->priv.attempt.round = 1;)/$1/|a number comes again only when no reply to the former round of that number is due
+R9|redlock.c|s/rl_next_round\(c, lock\);(\s+lock->priv.started_us)/lock->priv.attempt.round = 1;$1/|an extension has a number of its own
+R9|redlock.c|s/rl_is_held\(lock\) \? RL_NO_ROUND : lock/lock/|a command that is sent after the decision is in no round
+R9|redlock.c|s/(\{\s+)lock->priv.unanswered = 0;(\s+if \(\+\+lock->priv.attempt.round)/$1;$2/|a round does not wait for replies to an earlier one
+R9|redlock.c|s/if \(reply->round == lock->priv.attempt.round\)(\s+rl_clear\(&lock->priv.unanswered)/if (1)$1/|nor do these end the wait for its own
+R4|redlock.c|s/rl_set\(&lock->priv.attempt.asked, sent\);/;/|nodes that were sent a command that creates the key are released
+R4|redlock.c|s/if \(rl_is\(command, RL_CREATES\)\)(\s+rl_set\(&lock->priv.attempt.asked)/if (rl_is(command, RL_ACQUIRES))$1/|also a repair
+R5|redlock.c|s/\*due = \(uint8_t\)\(\*due \+ \(left & 1\)\);/;/|the replies that a lock waits for are counted
+R5|redlock.c|s/lock->priv.attempt.replies_due\[node->priv.index\]--;/;/|those that have come are not
+R2|redlock.c|s/rl_clear\(&lock->failed, sent\);/;/|a node that is asked later has not failed
+R9|redlock.c|s/if \(vote != RL_UNPROVED \|\| rl_is_held\(lock\)\)/if (1)/|a yes that proves nothing is not counted in a round
 R12|node.c|s/node->priv.handshake == RL_READY &&\s+node->priv.count == 0/1/|nothing counts before the handshake is answered
 R12|node.c|s/if \(fails\)/if (fails || hello)/|AUTH and RESP2 where HELLO is refused
 R12|node.c|s/node->priv.resp2 = 1;/;/|a connection on which HELLO is refused uses RESP2
@@ -196,12 +211,13 @@ R12|command.c|s/if \(rl_is_unclear_denial\(text\)\)/if (0)/|the error names the 
 R13|node.c|s/other->priv.last_run == node->priv.run/0/|one server, one vote
 R13|node.c|s/other->priv.last_run == node->priv.run/rl_is_up(other) \&\& $&/|one server, one vote, also when the first address is disconnected
 R13|node.c|s/node->priv.run = node->priv.last_run = 0;/node->priv.run = 0;/|a node that leads to another server than before is not that one any more
-R14|redlock.c|s/rl_is\(command, RL_WRITES\) && !rl_may_vote\(c, node\)/0/|a quarantined server does not vote
+R14|redlock.c|s/return rl_may_vote\(c, node\) \|\|\s+\(rl_is\(command, RL_EXTENDS\) &&/return rl_may_vote(c, node) || (!rl_is(command, RL_EXTENDS) ||/|a quarantined server has no vote in an acquire
 R14|node.c|s/ \+ 2000000;/;/|2 s are added to the quarantine, because uptime has whole seconds
 R14|node.c|s/wait_us > age_us/0/|the quarantine ends sooner for a server that is older
-R14|redlock.c|s/lock->members & ~\(unsigned\)lock->priv.attempt.mute/lock->members/|a quarantined server's reply is doubted until a round has succeeded
-R14|redlock.c|s/rl_clear\(&lock->priv.attempt.mute, lock->granted\);//|a server's reply is doubted no longer after a round has succeeded
-R14|redlock.c|s/rl_clear\(&lock->priv.attempt.mute, lock->granted\);/if (lock->priv.state == RL_EXTENDING) $&/|nor after it has agreed to a fencing token
+R14|redlock.c|s/\(rl_is\(command, RL_EXTENDS\) && \(lock->members & node->priv.bit\) != 0\)/rl_is(command, RL_EXTENDS)/|in an extension it has one as a member only
+R14|redlock.c|s/\(rl_is\(command, RL_EXTENDS\) && \(lock->members & node->priv.bit\) != 0\)/0/|but there it has one: a held lock survives when all servers restart, one after the other
+R14|redlock.c|s/\(lock->priv.attempt.proved & bit\) && rl_may_vote\(c, node\)/(lock->priv.attempt.proved \& bit)/|no late yes makes it a member
+R14|redlock.c|s/reply->vote == RL_YES && rl_is\(reply->command, RL_WRITES\) &&(\s+!rl_has_vote)/reply->vote == RL_YES \&\&$1/|its reply to a release counts
 R14|client.c|s/longest_ms != 0 && lock->ttl_ms > longest_ms/0/|no TTL above longest_ttl_ms
 R10|client.c|s/if \(lock->extended >= client->[^)]*\)[^;]*;//|the limit of extensions
 R10|redlock.c|s/lock->extended\+\+;/;/|extensions are counted
@@ -211,7 +227,6 @@ R10|redlock.c|s/late && lock->priv.op.renewals == 0/0/|the limit of automatic ex
 R10|redlock.c|s/rl_not_after\(&end_us, ([^;]*)\);/end_us = $1;/|an extension with a shorter TTL is due after a third of that TTL
 R10|redlock.c|s/lock->ttl_ms - lock->ttl_ms \/ 3/0/|an extension is due after a third of the TTL
 R10|redlock.c|s/else if \(rl_past\(c, lock->valid_until_us\)\)\s+rl_roll_back/else if (0) rl_roll_back/|the loss when the validity is over
-R11|redlock.c|s/rl_end_round\(c, lock, RL_LATE\);( \/\* a round)/$1/|a round discards the votes that an earlier one waits for
 R10|redlock.c|s/due_us = end_us > rest_us \? end_us - rest_us : 0;/due_us = lock->priv.started_us + lock->ttl_ms \/ 3 * RL_MS_US;/|auto-extension that starts late extends at once
 R10|redlock.c|s/if \(!rl_is_auto\(lock\) \|\| status == REDLOCK_CANCELLED\)/if (!rl_is_auto(lock) || status != REDLOCK_OK)/|an automatic extension that failed is tried again
 R10|redlock.c|s/soon_us \+ \(lock->valid_until_us - c->priv.now_us\) \/ 4/lock->valid_until_us/|tried again in time
@@ -219,15 +234,17 @@ R10|node.c|s/due_us = node->priv.changed_us \+ \(due_us - node->priv.changed_us\
 R5|node.c|s/node->priv.changed_us \+ \(due_us - node->priv.changed_us\) \/ 64;/0;/|nor is there a reconnect again and again before that
 R5|node.c|s/ && !rl_past\(c, too_late_us\)//|a lock without validity does not shorten the pauses
 R5|client.c|s/events \|= REDLOCK_WRITABLE;//|any event ends a connect
-R10|redlock.c|s/lock->members = (lock->priv.attempt.missing = lock)/$1/|a lost lock has no members
+R10|redlock.c|s/lock->members = (lock->priv.attempt.postponed = 0;)/$1/|a lost lock has no members
 R10|redlock.c|s/soon_us = c->priv.now_us \+ RL_MS_US, /soon_us = c->priv.now_us, /|a pause after an extension that failed at once
 R11|redlock.c|s/if \(!rl_is_quorum\(c, lock->members & ~\(unsigned\)lock->refused\)\)/if (0)/|released is distinguished from expired
 R11|redlock.c|s/(lock->priv.attempt.asked & c->priv.all);(\s+rl_lock_enter\(lock, RL_RELEASING)/$1 \& lock->members;$2/|release to all nodes
 R11|node.c|s/return vote == RL_YES \? vote : RL_UNANSWERED;/return vote;/|the script decides, not the native command
 R11|redlock.c|s/case RL_ROLLING_BACK:(?=\s+return rl_releasing)/$& if (node->priv.native_is == RL_KNOWN \&\& rl_extra_keys(lock) == 0) return node->priv.native;/|a rollback is by script
-R11|redlock.c|s/(native_is == RL_KNOWN) && rl_extra_keys\(lock\) == 0/$1/|the native command is only for a lock of one key
+R11|redlock.c|s/return rl_extra_keys\(lock\) == 0 && (\(known == 0)/return $1/|the native command is only for a lock of one key
+R11|redlock.c|s/\(known == 0 \|\| known == rl_own_generation\(lock\)\) &&/1 \&\&/|and not where the key was repaired
+R11|redlock.c|s/!\(lock->token_is_label && node->priv.native == RL_EVALSHA\)/1/|the hash is that of the script for random tokens
 R11|redlock.c|s/ &&\s+!\(lock->priv.round.broken & bit\)( && !rl_leaves_queue\(c, lock\)\s+\? node->priv.native)/$1/|the native command is sent once only
-R11|redlock.c|s/ &&\s+rl_extra_keys\(lock\) == 0 &&(\s+rl_send)/ \&\& $1/|the native command is not tried for a lock of several keys
+R11|redlock.c|s/rl_has_native\(lock, node\) &&(\s+rl_send)/$1/|it is tried only for such a lock
 R11|command.c|s/ \| !REDLOCK_MINIMAL << RL_EVALSHA//|a reply to EVALSHA is read like that of the script
 R11|node.c|s/\(refused \? command \+ 1 : command\)/(refused ? command + 1 : node->priv.native)/|the command that worked is known, whatever failed before it
 R11|node.c|s/refused \? RL_UNTRIED : RL_KNOWN/RL_KNOWN/|an untested native command is not used
@@ -272,21 +289,17 @@ R6|node.c|s/from != NULL(\) \{\s+rl_set\(&c->priv.full)/0$1/|a node without a fr
 R5|node.c|s/rl_clear\(&c->priv.full, bit\);(\s+memset)/$1/|a broken connection frees the node's slots
 R5|node.c|s/(rl_request_pop\(node\);)\s+rl_clear\(&c->priv.full, node->priv.bit\);/$1/|a reply frees one of the node's slots
 R5|node.c|s/if \(count == 0\)(\s+node->priv.changed_us)/if (0)$1/|a stall is measured from the first unanswered command
-R8|redlock.c|s/rl_redirect\(c, lock, lock->priv.unanswered & ~behind, lock, role\)/0/|a reply after the decision counts as late
-R16|redlock.c|s/rl_end_round\(c, lock, RL_LATE\);(\s+rl_set\(&lock->members)/rl_forget(c, lock);$1/|a grant after the counters are known counts as late
-R16|node.c|s/else if \(command != RL_EXTEND\)/else if (command != RL_EXTEND \&\& command != RL_CONFIRM)/|a confirmation of the counter after the decision does not count
-R16|redlock.c|s/rl_end_round\(c, lock, RL_LATE\);(\s+rl_set\(&lock->members)/if (lock->priv.state == RL_ASKING) rl_end_round(c, lock, RL_LATE); lock->priv.unanswered = 0;$1/|a confirmation of an earlier proposal does not count
-R8b|redlock.c|s/if \(reply->role == RL_STALE\)/if (0)/|a late reply that does not count makes no confirmed node
-R8|redlock.c|s/(if \(reply->role != RL_VOTER\)\s+)return; \/\* decided/$1rl_set(\&lock->priv.round.broken, bit); else \/* decided/|a node that disconnects after the decision has not failed
+R8|redlock.c|s/lock->priv.unanswered = 0;(\s+if \(REDLOCK_FAIR\)\s+lock->priv.fair.acquired_us)/rl_forget(c, lock);$1/|a reply after the decision is not dropped
+R16|redlock.c|s/rl_next_round\(c, lock\);(\s+rl_set\(&lock->members)/rl_next_round(c, lock); rl_forget(c, lock);$1/|a grant after the counters are known counts as late
+R16|redlock.c|s/rl_is\(reply->command, RL_ACQUIRES\) &&(\s+reply->round)/rl_is(reply->command, RL_ACQUIRES | REDLOCK_FENCING << RL_CONFIRM) \&\&$1/|a confirmation of the counter after the decision does not count
+R16|redlock.c|s/rl_next_round\(c, lock\);(\s+rl_set\(&lock->members)/if (lock->priv.state == RL_ASKING) rl_next_round(c, lock); lock->priv.unanswered = 0;$1/|a confirmation of an earlier proposal does not count
+R9|redlock.c|s/reply->vote == RL_YES && rl_is\(reply->command, RL_ACQUIRES\) &&(\s+reply->round)/reply->vote == RL_YES \&\&$1/|a late reply to an extension makes no member
+R8|redlock.c|s/if \(!now\)\s+return; \/\* decided/\/* decided/|a node that disconnects after the decision has not failed
 R4|redlock.c|s/if \(REDLOCK_TEXTS && reply->command == RL_PTTL\)/if (0)/|the reply to PTTL is no reply to a release
 R4|redlock.c|s/lock->priv.unsent \| lock->priv.attempt.postponed \|/lock->priv.attempt.postponed |/|a release that could not be sent in time is owed to the node
 R5|node.c|s/c->priv.jammed_us \+ rl_jam_us/node->priv.changed_us + rl_jam_us/|the shorter timeout begins when the buffer is full
 R5|node.c|s/rl_not_after\(&due_us, (c->priv.jammed_us [^;]*)\);/due_us = $1;/|and gives no more time than stall_ms
 R5|client.c|s/REDLOCK_READABLE \| REDLOCK_WRITABLE\);(\s+c->priv.now_us)/REDLOCK_READABLE);$1/|after a pause of the program a node may accept bytes at once
-R8b|node.c|s/for \(n = c->priv.count; n > 0; n--, other\+\+\)/rl_clear(\&c->priv.abandoned, node->priv.bit); $&/|a refused server proves nothing about another server
-R8b|client.c|s/rl_set\(&client->priv.unidentified, [^;]*\);//|nor does a process from before the hand-over
-R8b|node.c|s/(?=node->priv.last_run = node->priv.run;)/rl_clear(&c->priv.unidentified, node->priv.bit); /|nor does a run_id that was asked for before it
-R8b|node.c|s/(rl_is_unidentified\(c, node\)\) \{\s+)node->priv.last_run = 0;/$1;/|nor does the first one after it
 R3|redlock.c|s/rl_tell_broken\(c\); \/\* a vote/\/* a vote/|a vote of a connection that breaks in this tick does not count
 R9|redlock.c|s/rl_clear\(&lock->refused, bit\);/;/|a node that is repaired has not refused
 R8|redlock.c|s/(rl_set\(&lock->refused, bit\);\s+)rl_clear\(&lock->granted, bit\);/$1;/|the last vote of a node replaces the one before
@@ -294,23 +307,22 @@ R9|redlock.c|s/(?=if \(!rl_is_quorum\(c, lock->members\)\) \{\s+rl_roll_back\(c,
 R4|redlock.c|s/(if \(cancelled\) \{\s+rl_roll_back)/rl_ask_nodes(c, lock); $1/|a cancelled attempt asks no more nodes
 R6|redlock.c|s/(operation == REDLOCK_OP_RELEASE\)\s+)lock->granted = lock->refused = lock->failed = 0;/$1;/|an operation begins without the votes of the one before
 R10|redlock.c|s/if \(operation == REDLOCK_OP_ACQUIRE \|\| operation == REDLOCK_OP_RELEASE\)/if (1)/|auto-extension keeps the votes of the acquire until its first round
-R5|node.c|s/nodes &= c->priv.all;/;/|a lock may have been that of a client with more nodes
-R9|redlock.c|s/(if \(vote != RL_REPAIRED) \|\| rl_is_held\(lock\)\)/$1)/|a late repair is no failure
+R9|redlock.c|s/(if \(vote != RL_UNPROVED) \|\| rl_is_held\(lock\)\)/$1)/|after the decision the caller sees it as a grant
 R3|core.h|s/now_us > c->priv.now_us \? now_us : c->priv.now_us/now_us/|a clock that steps back gives no time
 R13|redlock.c|s/ \|\|\s+lock->priv.state == RL_EXTENDING;/;/|a vote for an extension on a connection that breaks in this tick does not count
 R13|redlock.c|s/(rl_clear\(&lock->priv.round.agreed, bit\);\s+)rl_miss_vote\(node, lock\);/$1rl_set(\&lock->failed, bit);/|the extension is sent again after such a break
-R14|redlock.c|s/if \(mute \|\| rl_is_held/if (rl_is_held/|a node that is excluded from voting has no vote
-R4|redlock.c|s/if \(REDLOCK_OWED_MAX > 0 && reply->role == RL_OWED\)/if (0)/|the answer to a release that is owed is no vote
-R4|redlock.c|s/rl_redirect\(c, lock, unanswered, owed, RL_OWED\);//|a late reply to a release answers the owed release
-R8b|node.c|s/if \(rl_is\(reply->command, RL_CREATES\)\)(\s+rl_note_abandoned)/if (0)$1/|commands of other locks that a server process may still run
+R4|redlock.c|s/if \(REDLOCK_OWED_MAX > 0 && reply->round == RL_OWED\)/if (0)/|the answer to a release that is owed is no vote
+R4|redlock.c|s/rl_disown_replies\(c, lock, i, UINT8_MAX, owed\);/;/|a late reply to a release answers the owed release
 R15|redlock.c|s/lock->priv.asked_us \+ node->priv.timeout_us/lock->priv.asked_us + rl_quorum_timeout_us(c)/|a far node has more time than the near ones
-R9|node.c|s/else if \(command != RL_EXTEND\)/else/|a late reply to an extension says whether the key is there
+R9|redlock.c|s/rl_learn_of_key\(c, lock, node, reply\);(\s+if \(now)/if (now) $&/|a late reply says whether the key is there
 R4|client.c|s/rl_catch_up\(client, 0\);(\s+return rl_run_until_done\(client, lock, redlock_release_start)/rl_catch_up(client, RL_FRESH_US);$1/|a release first reads what has come
 R8|client.c|s/rl_catch_up\(client, 0\);(\s+return rl_run_until_done\(client, lock, redlock_extend_start)/rl_catch_up(client, RL_FRESH_US);$1/|an extension first reads what has come
 R9|client.c|s/served_us \+ fresh_us/served_us + 9000 * fresh_us/|what was read a second ago is not fresh
 R9|client.c|s/while \(rl_wait\(c, 0\) && \+\+turns < RL_CATCH_UP_MAX\)\s+;/;/|a blocking call first reads what has come
-R8b|redlock.c|s/ && !\(lock->priv.attempt.creating & bit\)\) \{/) {/|no repair where a command that creates the key is under way
-R9|redlock.c|s/rl_past\(c, lock->valid_until_us\) &&\s+rl_is_quorum\(c, lock->members\)/rl_past(c, lock->valid_until_us)/|a lock without a quorum of members is not repaired
+R9|redlock.c|s/== 0 &&\s+rl_is_quorum\(c, lock->members\) &&/== 0 \&\&/|a lock without a quorum of members is not repaired
+R9|client.c|s/if \(remaining_ms > 0\)\s+lock->members = rl_known_members\(client, lock\);//|redlock_adopt takes no member without a generation
+R9|client.c|s/if \(remaining_ms > 0 && !rl_is_quorum\(client, rl_known_members\(client, lock\)\)\)/if (0)/|nor a lock without a quorum of such members
+R9|client.c|s/remaining_ms > 0 && (!rl_is_quorum\(client, rl_known)/$1/|unless it only releases the lock
 R11|redlock.c|s/lock->priv.unsent = lock->priv.attempt.asked & c->priv.all;/;/|a release asks no node that was not sent the lock
 R4|redlock.c|s/found == NULL && !rl_is_awaited\(c, owed\)/0/|a node that has failed uses up no room for releases
 R4|redlock.c|s/if \(state != RL_ROLLING_BACK\)/if (state == RL_ROLLING_BACK) lock->priv.unsent \&= (redlock_mask)~bit; else/|a release is owed to nodes that are down
@@ -388,10 +400,12 @@ QR5|node.c|s/node->priv.part = 0;\n(\s+if \(--node)/$1/|the count of replies sta
 QR5|node.c|s/if \(--node->priv.requests\[node->priv.first\].repeats > 0\)\n\s+return;//|a shared slot expects as many replies as commands
 QR5|node.c|s/if \(\+\+node->priv.first == REDLOCK_PIPELINE_MAX\)\n\s+node->priv.first = 0;/++node->priv.first;/|the ring of slots wraps around
 QR5|node.c|s/at < REDLOCK_PIPELINE_MAX \? at : at - REDLOCK_PIPELINE_MAX/at % (REDLOCK_PIPELINE_MAX - 1)/|the ring uses all of its slots
-QR5|node.c|s/ && \(role == RL_NOBODY \|\| request->role < RL_LATE\)//|only votes are redirected to another requester
+QR5|node.c|s/if \(request->owner != owner\)\s+continue;//|only replies of that requester are dropped, or go to the owed release
+QR5|node.c|s/n > 0 && most > 0; n--/n > 0; n--/|no more of them than are asked for
+QR5|node.c|s/most--;/most = 0;/|and as many
 QR5|node.c|s/if \(node->priv.search_from >= node->priv.count\)\s+node->priv.search_from = 0;//|a search begins again with the oldest request
-QR4|node.c|s/if \(REDLOCK_OWED_MAX > 0 && request->role == RL_OWED\)\s+request->owner = NULL;//|a repeated release waits for its own reply only
-QR5|node.c|s/request->role = \(uint8_t\)role;//|a redirected reply gets the new role
+QR4|node.c|s/if \(REDLOCK_OWED_MAX > 0 && request->round == RL_OWED\)\s+request->owner = NULL;//|a repeated release waits for its own reply only
+QR5|node.c|s/request->round = RL_OWED;//|a reply for an owed release is that
 QR2|node.c|s/if \(next->nodes & bit\)/if (next->end > from)/|a node is not sent bytes for other nodes
 QR2|node.c|s/else if \(to > from\)\s+break;/else if (to > from) to = next->end;/|a node is not sent bytes after its own run
 QR2|node.c|s/else if \(next->end > from\)/else/|bytes that were sent are not sent again
@@ -411,7 +425,6 @@ QR5|node.c|s/if \(node->priv.part > rl_main_part\(command\)\)[^;]*;//|a reply th
 QR5|node.c|s/node->priv.part > rl_main_part\(command\)/node->priv.part > 0/|the reply to CACHING is no reply to the command
 QR5|node.c|s/rl_main_part\(command\) \+ behind/rl_main_part(command)/|PTTL has a separate reply
 QR5|node.c|s/else if \(node->priv.part < main\)/else if (0)/|the reply to CACHING is not the reply to the command
-QR8b|node.c|s/rl_set\(&c->priv.abandoned, node->priv.bit\);/;/|commands that may still run on a node are noted
 QR5|node.c|s/jammed_us \+ rl_jam_us\(c\)/jammed_us + c->priv.settings.stall_ms * RL_MS_US/|a node that keeps the buffer full gets a shorter timeout
 R5|node.c|s/nodes &= rl_up\(c\);(\s+if \(nodes)/;$1/|nothing is queued for a broken connection
 END

@@ -435,6 +435,7 @@ static void r02_a_node_that_comes_back_is_sent_the_set(int how)
     fake_pass(&client, 4000 * MS);
     ok(has_token(2, &lock), "r02: the third has the key when it is back");
     is_int((int)fake_count(2, 'S'), 1, "r02: one SET was sent");
+    is_int(lock.failed, 0, "r02: no node has failed any more");
     ok(survives_an_empty_restart(&lock), "r02: one node may lose its keys");
     is_int(extend(), REDLOCK_OK, "r02: extended");
     fake_pass(&client, 20 * MS);
