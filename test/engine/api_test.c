@@ -280,10 +280,6 @@ static void obey(struct link *link, struct mini_command *command)
     if (mini_is_of_a_lock(command) && link->session.database != (int)m->database)
         violated("a command in the wrong database");
     size = mini_run(&m->mini, &link->session, command, reply);
-    for (i = 0; i < LINKS && command->kills > 0; i++)
-        if (links[i] != NULL && links[i]->served && links[i]->server == link->server &&
-            links[i]->session.id == command->kills)
-            link_cut(links[i]);
     link->mute |= strikes(300);
     send_reply(link, reply, size);
     for (i = 0; i < command->key_count && mini_is_of_a_lock(command); i++)
@@ -1504,7 +1500,6 @@ static void draw(void)
         m->mini.old = old_servers && roll(2);
         m->mini.no_pushes = old_servers && roll(2);
         m->mini.no_info = old_servers && roll(2);
-        m->mini.no_kill = old_servers && roll(2);
         m->mini.no_pttl = roll(4) == 0;
         m->mini.password = m->password = roll(3) == 0 ? "secret" : NULL;
         m->database = roll(8) == 0;

@@ -143,16 +143,6 @@ static void fake_note(int node, const struct mini_command *command)
     note->ttl_ms = command->ttl_ms;
 }
 
-/* The server closes a connection: what is held back of it will not run. */
-static void fake_kill(int node, unsigned number)
-{
-    unsigned i;
-
-    for (i = 0; i < FAKE_HELD && number > 0; i++)
-        if (fake_held[i].used && fake_held[i].node == node && fake_held[i].session.id == number)
-            fake_held[i].used = 0;
-}
-
 /* Logs a command and runs it, or replies `reply` instead. */
 static void fake_run_command(int node, struct mini_command *command)
 {
@@ -163,7 +153,6 @@ static void fake_run_command(int node, struct mini_command *command)
     fake_note(node, command);
     if (n->reply == NULL || !mini_is_of_a_lock(command)) {
         size = mini_run(fake_server(node), &n->session, command, reply);
-        fake_kill(node, command->kills);
         if (command->kind != 'S' || !n->drops_set_reply)
             fake_reply(node, reply, size);
         n->ended = command->kind == 'H' && n->closes_at_hello;

@@ -330,8 +330,6 @@ static void r09_a_repair_without_a_reply(void)
         is_int(lock.status, REDLOCK_OK, "r09: extended by two, the third hangs");
         redlock_next_completed(&client);
         fake_pass(&client, 100 * MS);
-        fake_nodes[2].server.no_kill =
-            1; /* else the next connection proves that no repair is late */
         if (breaks)
             fake_break(2);
         if (breaks == 2)

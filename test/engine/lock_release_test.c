@@ -490,7 +490,6 @@ static void r11_released_again_after_a_late_set(void)
 {
     begin_with_defaults(3);
     warm_up();
-    fake_nodes[2].server.no_kill = 1;
     fake_hold(2);
     is_int(acquire(0), REDLOCK_OK, "r11: held on two of three, the SET to the third is delayed");
     fake_break(2);

@@ -501,36 +501,9 @@ static void mini_reply_run(const struct mini_server *server, char *reply)
     sprintf(reply, "*2\r\n$%u\r\n%s\r\n:%d\r\n", (unsigned)strlen(run), run, server->age_s);
 }
 
-/* The number of a connection: each process counts from 1. */
-static unsigned mini_number_of(struct mini_server *server, struct mini_session *session)
-{
-    if (server->ids_of != server->run)
-        server->last_id = 0;
-    server->ids_of = server->run;
-    if (session->id == 0)
-        session->id = ++server->last_id;
-    return session->id;
-}
-
-/* The caller closes the connection, if there is one with that number. */
-static unsigned mini_kill(const struct mini_server *server, const struct mini_session *session,
-                          struct mini_command *command)
-{
-    unsigned number = (unsigned)mini_decimal(command->words[3]);
-
-    if (!mini_is(command->words[1], "KILL") || !mini_is(command->words[2], "ID"))
-        mini_fail("CLIENT with four words, but not KILL ID");
-    if (number == session->id)
-        mini_fail("it kills its own connection");
-    if (number == 0 || number > server->last_id)
-        return 0;
-    command->kills = number;
-    return 1;
-}
-
 /* Commands of the handshake, as far as the library reads the replies. */
 static void mini_run_handshake(struct mini_server *server, struct mini_session *session,
-                               struct mini_command *command, char *reply)
+                               const struct mini_command *command, char *reply)
 {
     char kind = command->kind;
     const struct mini_word *last = &command->words[command->count - 1];
@@ -553,13 +526,12 @@ static void mini_run_handshake(struct mini_server *server, struct mini_session *
     else if (kind == 'H')
         sprintf(reply,
                 "%%7\r\n$6\r\nserver\r\n%s\r\n$7\r\nversion\r\n%s\r\n"
-                "$5\r\nproto\r\n:3\r\n$2\r\nid\r\n:%u\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n"
+                "$5\r\nproto\r\n:3\r\n$2\r\nid\r\n:3\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n"
                 "$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n",
                 server->native & 1 ? "$6\r\nvalkey" : "$5\r\nredis",
                 server->native & 1   ? "$5\r\n9.0.0"
                 : server->native & 2 ? "$5\r\n8.4.0"
-                                     : "$6\r\n7.0.15",
-                mini_number_of(server, session));
+                                     : "$6\r\n7.0.15");
     else if (kind == 'T' && server->no_pushes)
         strcpy(reply,
                "-NOPERM this user has no permissions to run the 'client|tracking' command\r\n");
@@ -572,10 +544,6 @@ static void mini_run_handshake(struct mini_server *server, struct mini_session *
                "-ERR The user executing the script can't run this command or subcommand\r\n");
     else if (kind == 'I')
         mini_reply_run(server, reply);
-    else if (kind == 'K' && server->no_kill)
-        strcpy(reply, "-NOPERM this user has no permissions to run the 'client|kill' command\r\n");
-    else if (kind == 'K' && !server->odd_kill)
-        mini_reply_number(reply, mini_kill(server, session, command));
     else if (kind == 'L')
         session->database = (int)mini_decimal(*last);
     mini_keep_one_line(reply);
@@ -800,7 +768,7 @@ unsigned mini_read(const char *bytes, unsigned size, struct mini_command *comman
     if (command->kind == '?')
         mini_fail("an unknown script");
     command->changed = command->repairs = 0;
-    command->kills = command->woken = 0;
+    command->woken = 0;
     command->loops = script->loops;
     command->generations = script->generations;
     command->never_shortens = script->never_shortens;

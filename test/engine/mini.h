@@ -66,11 +66,8 @@ struct mini_server {
     int no_pttl;       /* PTTL is not permitted */
     int native;        /* release commands: 1 DELIFEQ, 2 DELEX, 4 forgets scripts, or their sum */
     int no_native;     /* they are not permitted */
-    int no_kill;       /* CLIENT KILL is not permitted */
-    int odd_kill; /* the reply to CLIENT KILL is OK, as to its old form, and nothing is closed */
-    unsigned last_id, ids_of; /* the number of the last connection, and of which process */
-    int no_queue;             /* the commands of a wait queue are not permitted */
-    int tells_caller; /* as Redis 6.0: a script that changes a key also notifies its caller */
+    int no_queue;      /* the commands of a wait queue are not permitted */
+    int tells_caller;  /* as Redis 6.0: a script that changes a key also notifies its caller */
     struct mini_waiter waiters[MINI_WAITERS];
     const char *script; /* the sha1sum of the script that has deleted keys here; NULL: none has */
     struct mini_key keys[MINI_KEYS];
@@ -79,7 +76,6 @@ struct mini_server {
 /* The state of a connection in the server. */
 struct mini_session {
     int resp3, known, database, tracking;
-    unsigned id; /* the server's number of it, by HELLO; 0: none yet */
     int greeted; /* a handshake has come, right or wrong */
     struct mini_name
         tracked[MINI_TRACKED]; /* keys that it has read: notified once when they change */
@@ -88,8 +84,7 @@ struct mini_session {
 
 struct mini_command {
     /* 'S'et, 'M'ulti-key, 'F'encing, 'R' confirm a fencing token, 'E'xtend, 'D'elete by script, 'N'ative
-       delete, enter the 'W'ait queue, 'U'nlock and leave it; 'H'ello, 'A'uth, se'L'ect, 'T'racking, 'I'nfo,
-       'K'ill */
+       delete, enter the 'W'ait queue, 'U'nlock and leave it; 'H'ello, 'A'uth, se'L'ect, 'T'racking, 'I'nfo */
     char kind;
     uint8_t repairs;        /* an extension that may create the key */
     uint8_t never_shortens; /* an extension that never shortens a key */
@@ -99,7 +94,6 @@ struct mini_command {
     uint16_t changed;       /* bit i: it changed keys[i] */
     unsigned woken;         /* how many lease keys of other clients it has changed */
     struct mini_name woken_keys[MINI_WOKEN];
-    unsigned kills; /* the number of the connection that the caller must close; 0: none */
     uint32_t ttl_ms;
     unsigned key_count, argument_count, count;
     const struct mini_word *keys, *arguments; /* the first argument is the token */

@@ -190,7 +190,6 @@ static void r08_a_late_set_is_no_proof(unsigned kind)
     begin_with_defaults(3);
     if (!make_kind(kind))
         return;
-    fake_nodes[2].server.no_kill = 1;
     warm_up();
     fake_hold(2);
     is_int(acquire(0), REDLOCK_OK, "r08: %s: held on two of three, the SET to the third is delayed",
@@ -247,7 +246,6 @@ static void r09_the_later_of_two_unanswered_repairs(void)
 {
     begin_with_defaults(3);
     fake_nodes[0].delay_us = fake_nodes[1].delay_us = 3 * MS;
-    fake_nodes[2].server.no_kill = 1;
     warm_up();
     is_int(acquire(0), REDLOCK_OK, "r09: held");
     fake_pass(&client, 20 * MS);
@@ -1846,13 +1844,10 @@ static unsigned repairs_sent(void)
     return count;
 }
 
-/* Whether the client can close a former connection: it needs the number of the connection, which HELLO tells, and the
-   run_id. */
 /* Our token on the node proves that the SET has run. When the node loses the key later, the key may be repaired. */
 static void r09_repair_after_proof(void)
 {
     begin_with_defaults(3);
-    fake_nodes[2].server.no_kill = 1;
     warm_up();
     fake_nodes[2].drops_set_reply = 1;
     is_int(acquire(0), REDLOCK_OK, "r09: held, a SET has run without a reply");
@@ -2360,7 +2355,6 @@ static void r16_replies_to_earlier_rounds(int late)
 static void r08_an_extension_behind_a_late_set(void)
 {
     begin_with_defaults(3);
-    fake_nodes[2].server.no_kill = 1;
     warm_up();
     fake_nodes[2].hung = 1;
     is_int(acquire(0), REDLOCK_OK, "r08: held on two of three");
@@ -3318,7 +3312,6 @@ static void r09_closed_between_two_calls(void)
     int i;
 
     begin_with_defaults(3);
-    fake_nodes[2].server.no_kill = 1;
     warm_up();
     gap(1000 * MS);
     fake_break(2);

@@ -702,7 +702,7 @@ static void check_command(const struct link *link, const struct mini_command *co
         violated("two commands that create a key have the same value");
 }
 
-/* The server has told its run_id, which the client gets late, and restarts. R8b */
+/* The server has told its run_id, which the client gets late, and restarts. R13 */
 static void falls_after_its_run_id(struct link *link)
 {
     falling = -1;
@@ -711,23 +711,6 @@ static void falls_after_its_run_id(struct link *link)
     disturb(&clients[link->client], link->server, link->stuck_until_us);
     note("server %d falls, client %d gets its run_id not before %.3f ms", link->server,
          link->client, (double)link->stuck_until_us / 1000);
-}
-
-/* Closes the connection with this number, as a client has asked. R8b */
-static void kill_link(const struct link *killer, unsigned number)
-{
-    struct machine *m = &machines[killer->server];
-    unsigned i;
-
-    for (i = 0; i < m->served_count; i++)
-        if (m->served[i]->session.id == number) {
-            struct link *link = m->served[i];
-            if (link->client != killer->client || link->open)
-                violated("a connection in use, or of another client, is closed");
-            set_served(link, 0);
-            flow_clear(&link->to);
-            return;
-        }
 }
 
 static struct mini_word name_of(const struct mini_name *name)
@@ -799,8 +782,6 @@ static void run_command(struct link *link, struct mini_command *command)
         note("client %d server %d: mute until %.3f ms", link->client, link->server,
              (double)link->mute_until_us / 1000);
     }
-    if (command->kills > 0)
-        kill_link(link, command->kills);
     send_reply(link, reply, size, now_us);
     if (link->server == falling && command->kind == 'I')
         falls_after_its_run_id(link);
@@ -2877,7 +2858,7 @@ static void holder_auto_extends_a_shorter_ttl(void)
 }
 
 /* A client that adopts a lock connects a server, which restarts before the reply to the handshake arrives, and may
-   be sent a command by the former holder. R8b */
+   be sent a command by the former holder. R9 */
 static void is_adopted_while_a_server_restarts(void)
 {
     unsigned k, n = roll(node_count), times = 1 + roll(4);
@@ -3396,8 +3377,7 @@ static void set_up(void)
         m->mini.old = has(OLD) && roll(3) == 0;
         m->mini.no_pushes = has(OLD) && roll(3) == 0;
         m->mini.no_info = has(OLD) && roll(3) == 0;
-        m->mini.no_kill = has(OLD) && roll(3) == 0;
-        m->mini.no_queue = m->mini.no_kill;
+        m->mini.no_queue = has(OLD) && roll(3) == 0;
         m->mini.tells_caller = has(OLD);
         m->mini.native = (int)roll(8);
         m->mini.password = secret[i];
