@@ -11,7 +11,7 @@ LARGE = -DREDLOCK_NODES_MAX=16
 TIGHT = -DREDLOCK_OWED_MAX=1 -DREDLOCK_PIPELINE_MAX=4 -DREDLOCK_SEND_MAX=603
 
 LOCK_TESTS = $(notdir $(basename $(wildcard test/engine/lock_*_test.c)))
-PROGRAMS = resp_test queue_test $(LOCK_TESTS) safety_test sim fake_test net_test server_test node_test url_test
+PROGRAMS = resp_test queue_test $(LOCK_TESTS) sim fake_test net_test server_test node_test url_test
 HELPERS = test/engine/fake.c test/engine/mini.c test/lib/servers.c extra/url.c
 VARIANTS = cc gcc clang gcc-san clang-san clang-msan single small large
 
@@ -49,8 +49,8 @@ test-$(1): deps-programs $(PROGRAMS:%=$(B)/$(1)/%)
 endef
 $(foreach v,$(VARIANTS),$(eval $(call variant,$(v))))
 
-test-lock: deps-programs $(patsubst %,$(B)/gcc/%,$(LOCK_TESTS) safety_test) ## the rules of the lock, on simulated servers: seconds
-	prove -j 4 -e '' $(patsubst %,$(B)/gcc/%,$(LOCK_TESTS) safety_test)
+test-lock: deps-programs $(LOCK_TESTS:%=$(B)/gcc/%) ## the rules of the lock, on simulated servers: seconds
+	prove -j 4 -e '' $(LOCK_TESTS:%=$(B)/gcc/%)
 
 test-valgrind: deps-valgrind $(PROGRAMS:%=$(B)/gcc/%)
 	prove -j 4 -e 'test/lib/valgrind.sh' $(PROGRAMS:%=$(B)/gcc/%)
@@ -68,7 +68,7 @@ SHORT = requests reads
 SHORT-requests = -DREDLOCK_PIPELINE_MAX=2
 SHORT-reads = -DREDLOCK_READ_MAX=1
 BUILD_SHORT = gcc $(SAN) -O1 -g $(WARN) $(CHECKED) -I. -Itest/lib -Itest/engine $< test/engine/fake.c test/engine/mini.c $(CORE) -o $@
-$(B)/short/%: test/engine/lock_connection_test.c test/engine/fake.c test/engine/mini.c $(LIB) $(HEADERS)
+$(B)/short/%: test/engine/lock_limits_test.c test/engine/fake.c test/engine/mini.c $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
 	$(BUILD_SHORT) $(SHORT-$*)
 $(B)/short/texts/%: test/engine/%.c test/engine/fake.c test/engine/mini.c $(LIB) $(HEADERS)
@@ -338,7 +338,7 @@ test-tables: deps-programs $(B)/tables/zephyr $(B)/tables/freertos ## the tables
 
 # First the tests that `make machines` runs on this processor in minutes: they must compile, although uint32_t is unsigned long.
 test-board: deps-board
-	for each in resp_test queue_test $(LOCK_TESTS) safety_test url_test sim fake mini; do \
+	for each in resp_test queue_test $(LOCK_TESTS) url_test sim fake mini; do \
 	    arm-none-eabi-gcc --specs=picolibc.specs $(WARN) -fsyntax-only -I. -Itest/lib -Itest/engine test/*/$$each.c || exit 1; \
 	done
 	prove -e sh test/ports/board.sh :: $(B)

@@ -1,7 +1,8 @@
-/* lock_acquire_test.c - an attempt to acquire: tokens, all nodes at once, validity, quorum (R1 to R3).
+/* lock_acquire_test.c - R1 to R3, an attempt to acquire: tokens, all nodes at once, validity, quorum.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
+#include "many_locks.h"
 #include "one_lock.h"
 
 static void r01_new_token_for_every_attempt(void)
@@ -171,7 +172,7 @@ static void r03_quorum(void)
    more are started meanwhile. */
 static void r02_attempts_wait_in_line_for_room(void)
 {
-    static struct redlock_lock many[40];
+    static struct redlock_lock some[40];
     static char keys[40][4];
     unsigned i, begun = 0, in_line = 0;
 
@@ -180,8 +181,8 @@ static void r02_attempts_wait_in_line_for_room(void)
     fake_logged = 0;
     for (i = 0; i < 40; i++) {
         snprintf(keys[i], sizeof keys[i], "m%02u", i);
-        redlock_lock_init(&many[i], keys[i], 3, 10000);
-        redlock_acquire_start(&client, &many[i], 1000);
+        redlock_lock_init(&some[i], keys[i], 3, 10000);
+        redlock_acquire_start(&client, &some[i], 1000);
         redlock_tick(&client);
         if (i % 10 == 9)
             fake_pass(&client, 100); /* some replies arrive, then more are started */
@@ -198,7 +199,7 @@ static void r02_attempts_wait_in_line_for_room(void)
    completed is taken. */
 static void r02_completed_locks_share_a_late_node(void)
 {
-    static struct redlock_lock many[40];
+    static struct redlock_lock some[40];
     static char keys[40][4];
     unsigned i, held = 0, found = 0;
 
@@ -207,12 +208,12 @@ static void r02_completed_locks_share_a_late_node(void)
     warm_up();
     for (i = 0; i < 40; i++) {
         snprintf(keys[i], sizeof keys[i], "l%02u", i);
-        redlock_lock_init(&many[i], keys[i], 3, 60000);
-        redlock_acquire_start(&client, &many[i], 5000);
+        redlock_lock_init(&some[i], keys[i], 3, 60000);
+        redlock_acquire_start(&client, &some[i], 5000);
     }
     fake_pass(&client, 2000 * MS);
     for (i = 0; i < 40; i++)
-        held += many[i].status == REDLOCK_OK;
+        held += some[i].status == REDLOCK_OK;
     fake_nodes[2].refuses = 0;
     fake_pass(&client, 4000 * MS);
     for (i = 0; i < 40; i++)
@@ -343,8 +344,347 @@ static void r02_a_retry_waits_for_connections(void)
     is_int(lock.status, REDLOCK_OK, "r02: acquired after a pause of 1.5 s and a connect of 0.2 s");
 }
 
+/* ---- The key is on every healthy node: R2 --------------------------------------------------- */
+
+/* Whether any one node may lose its keys without a free quorum for another client. */
+static int survives_an_empty_restart(const struct redlock_lock *of)
+{
+    return client.priv.count - nodes_with(of) + 1 < client.priv.quorum;
+}
+
+/* A new client, some nodes are farther away. If the client sent the SET only to the near nodes, it would hold
+   a bare quorum. A second client could then acquire the lock when one node restarts without its keys. */
+static void r02_a_new_client_locks_every_node(unsigned count, unsigned near, uint64_t near_us,
+                                              uint64_t farther_us, int blocking)
+{
+    unsigned i;
+    int status;
+
+    begin_with_defaults(count);
+    for (i = 0; i < count; i++)
+        set_distance((int)i, i < near ? near_us : near_us + farther_us);
+    if (blocking) {
+        status = acquire(0);
+    } else {
+        redlock_acquire_start(&client, &lock, 0);
+        status = wait_for(&lock, 1000 * MS);
+        fake_pass(&client, 100 * MS);
+    }
+    is_int(status, REDLOCK_OK, "r02: held: %u nodes %d ms away, %u of them %d ms farther, %s",
+           count, (int)(near_us / MS), count - near, (int)(farther_us / MS),
+           blocking ? "blocking" : "by events");
+    is_int((int)nodes_with(&lock), (int)count, "r02: on every node");
+    ok(survives_an_empty_restart(&lock), "r02: one node may lose its keys");
+    if (blocking) {
+        fake_pass(&client, 100 * MS + near_us + farther_us);
+        is_int(lock.members, (1 << count) - 1, "r02: all are members");
+    }
+}
+
+static void r02_a_new_client(void)
+{
+    static const uint64_t near_us[] = {100, 1 * MS, 30 * MS, 90 * MS, 150 * MS};
+    static const uint64_t farther_us[] = {6 * MS, 20 * MS};
+    unsigned i, n;
+    int blocking;
+
+    for (i = 0; i < 5; i++)
+        for (n = 0; n < 2; n++)
+            for (blocking = 0; blocking < 2; blocking++) {
+                r02_a_new_client_locks_every_node(3, 2, near_us[i], farther_us[n], blocking);
+                r02_a_new_client_locks_every_node(5, 4, near_us[i], farther_us[n], blocking);
+                r02_a_new_client_locks_every_node(5, 3, near_us[i], farther_us[n], blocking);
+            }
+}
+
+/* An attempt does not wait long for a node that is down. A regression test. */
+static void r02_a_short_wait_for_a_dead_node(void)
+{
+    uint64_t start;
+
+    begin_with_defaults(3);
+    fake_nodes[2].never_up = 1;
+    start = fake_now_us;
+    is_int(acquire(0), REDLOCK_OK, "r02: acquired, one node never connects");
+    ok(since(start) <= 250 * MS, "r02: with one wait for its connection: %ld us", since(start));
+    release(100);
+    start = fake_now_us;
+    is_int(acquire(0), REDLOCK_OK, "r02: acquired again");
+    ok(since(start) <= 10 * MS, "r02: without a second wait: %ld us", since(start));
+    begin_with_defaults(3);
+    fake_nodes[2].refuses = 1;
+    start = fake_now_us;
+    is_int(acquire(0), REDLOCK_OK, "r02: acquired, one node refuses connections");
+    ok(since(start) <= 10 * MS, "r02: without a wait: %ld us", since(start));
+}
+
+/* More locks at once than a queue has room for. A healthy node whose queue was full until the decision must
+   still be sent the SET. */
+static void r02_many_at_once_are_on_every_node(unsigned count, int warm)
+{
+    unsigned i, everywhere = 0, safe = 0;
+
+    begin_with_defaults(5);
+    if (warm)
+        warm_up();
+    for (i = 0; i < 5; i++)
+        set_distance((int)i, warm ? (1 + i) * 500 : (1 + 3 * i) * MS);
+    make_many(count);
+    for (i = 0; i < count; i++)
+        redlock_acquire_start(&client, &many[i], 20000);
+    is_int((int)serve_many(count, 20000 * MS), (int)count, "r02: %u locks at once, %s: all held",
+           count, warm ? "connected" : "on a new client");
+    /* the slowest node needs this long with a queue of three commands */
+    fake_pass(&client, (warm ? 1500 : 6000) * MS);
+    for (i = 0; i < count; i++) {
+        everywhere += nodes_with(&many[i]) == 5;
+        safe += (unsigned)survives_an_empty_restart(&many[i]);
+    }
+    is_int((int)safe, (int)count, "r02: one node may lose its keys");
+    is_int((int)everywhere, (int)count, "r02: each is on all five nodes");
+    redlock_deinit(&client);
+}
+
+/* A node that comes back while the lock is held is sent the SET. Otherwise one restart without keys would be
+   enough for a second holder. */
+static void r02_a_node_that_comes_back_is_sent_the_set(int how)
+{
+    static const char *const hows[] = {"refused", "did not connect", "accepted no bytes"};
+
+    begin_with_defaults(3);
+    if (how == 2)
+        warm_up();
+    fake_nodes[2].refuses = how == 0;
+    fake_nodes[2].never_up = how == 1;
+    fake_nodes[2].full = how == 2;
+    is_int(acquire(0), REDLOCK_OK, "r02: held on two of three, the third %s", hows[how]);
+    fake_pass(&client, 600 * MS);
+    fake_nodes[2].refuses = fake_nodes[2].never_up = fake_nodes[2].full = 0;
+    fake_pass(&client, 4000 * MS);
+    ok(has_token(2, &lock), "r02: the third has the key when it is back");
+    is_int((int)fake_count(2, 'S'), 1, "r02: one SET was sent");
+    is_int(lock.failed, 0, "r02: no node has failed any more");
+    ok(survives_an_empty_restart(&lock), "r02: one node may lose its keys");
+    is_int(extend(), REDLOCK_OK, "r02: extended");
+    fake_pass(&client, 20 * MS);
+    is_int(lock.members, 7, "r02: all are members");
+    fake_restart(0);
+    is_int(extend(), REDLOCK_OK, "r02: extended after the restart of another node");
+    is_int(release(100), REDLOCK_OK, "r02: released");
+    fake_pass(&client, 100 * MS);
+    is_int((int)fake_keys_left(), 0, "r02: no key is left");
+}
+
+/* The same after an extension that failed because another node hung for a moment, after one that succeeded,
+   and during auto-extension. */
+static void r02_also_after_extensions(int what)
+{
+    static const char *const whats[] = {"a failed extension", "an extension",
+                                        "automatic extensions"};
+
+    begin_with_defaults(3);
+    lock.ttl_ms = 30000;
+    fake_nodes[2].refuses = 1;
+    is_int(acquire(0), REDLOCK_OK, "r02: held on two of three");
+    fake_pass(&client, 100 * MS);
+    fake_nodes[1].hung = what == 0;
+    if (what < 2)
+        is_int(extend(), what == 0 ? REDLOCK_UNREACHABLE : REDLOCK_OK, "r02: extended");
+    else
+        redlock_auto_extend_start(&client, &lock, 100);
+    fake_resume(1);
+    fake_pass(&client, 100 * MS);
+    fake_nodes[2].refuses = 0;
+    fake_pass(&client, 4000 * MS);
+    ok(has_token(2, &lock), "r02: the third has the key when it is back, after %s", whats[what]);
+    if (what == 2)
+        redlock_cancel(&client, &lock);
+    fake_pass(&client, 10 * MS);
+    redlock_next_completed(&client);
+    is_int(release(100), REDLOCK_OK, "r02: released");
+}
+
+/* A node is not sent the SET after the lock has ended: the key would block other clients. A regression test. */
+static void r02_not_after_its_end(int how)
+{
+    static const char *const hows[] = {"expired", "was released", "was abandoned", "was lost"};
+
+    begin_with_defaults(3);
+    lock.ttl_ms = 2000;
+    fake_nodes[2].never_up = how < 2;
+    fake_nodes[2].refuses = how >= 2;
+    is_int(acquire(0), REDLOCK_OK, "r02: held on two of three");
+    fake_pass(&client, 300 * MS);
+    if (how == 1)
+        release(0);
+    if (how == 2)
+        redlock_abandon(&client, &lock);
+    if (how == 3) {
+        fake_delete(0, "k");
+        fake_delete(1, "k");
+        held_by("other", 0, 1);
+        is_int(extend(), REDLOCK_LOST, "r02: another client has it");
+    }
+    if (how == 0)
+        fake_pass(&client, 2000 * MS);
+    fake_nodes[2].refuses = fake_nodes[2].never_up = 0;
+    fake_pass(&client, 4000 * MS);
+    is_int((int)fake_count(2, 'S'), 0, "r02: the lock %s: no SET is sent to the third node",
+           hows[how]);
+}
+
+/* Nor is a node sent the SET after the validity has ended: its key would keep other clients out for the ttl. */
+static void r02_nothing_is_sent_after_the_end(void)
+{
+    begin_with_defaults(3);
+    fake_nodes[2].refuses = 1;
+    redlock_acquire_start(&client, &lock, 0);
+    fake_pass(&client, 200 * MS);
+    is_int(lock.status, REDLOCK_OK, "r02: held on two nodes");
+    fake_pass(&client, 10000 * MS);
+    is_int((int)redlock_remaining_ms(&client, &lock), 0, "r02: the validity has ended");
+    fake_nodes[2].refuses = 0;
+    fake_pass(&client, 3000 * MS);
+    is_int((int)fake_keys_left(), 0, "r02: the third node is not sent the SET any more");
+}
+
+/* A release at any moment while a node comes back. A regression test. */
+static void r02_released_while_a_node_comes_back(void)
+{
+    unsigned us, left = 0;
+
+    for (us = 0; us < 6000; us += 100) {
+        begin_with_defaults(3);
+        set_distance(2, 1 * MS);
+        fake_nodes[2].never_up = 1;
+        acquire(0);
+        fake_pass(&client, 300 * MS);
+        fake_nodes[2].never_up = 0;
+        fake_pass(&client, us);
+        release(us % 200 ? 100 : 0);
+        fake_pass(&client, 4000 * MS);
+        left += fake_keys_left();
+    }
+    is_int((int)left, 0, "r02: released at any moment, no key is left");
+}
+
+/* The caller reads the status and never calls redlock_next_completed. A node that is connected later must be
+   sent the SET all the same. */
+static void r02_without_redlock_next_completed(void)
+{
+    begin_with_defaults(3);
+    fake_nodes[2].connect_us = 300 * MS;
+    redlock_acquire_start(&client, &lock, 0);
+    fake_pass(&client, 200 * MS);
+    is_int(lock.status, REDLOCK_OK, "r02: held on two nodes");
+    ok(fake_find(2, "k", 1) == NULL, "r02: the third is not connected yet");
+    fake_pass(&client, 200 * MS);
+    ok(fake_find(2, "k", 1) != NULL, "r02: the third is sent the SET when it is connected");
+}
+
+/* A lock that is acquired again after a release that nobody confirmed, while a node is down. That node must be sent the
+   SET when it is back, although it was sent that of the first acquire. */
+static void r02_a_lock_that_is_used_again(void)
+{
+    begin_with_defaults(3);
+    warm_up();
+    is_int(acquire(0), REDLOCK_OK, "r02: held");
+    is_int(release(0), REDLOCK_UNCONFIRMED, "r02: the replies to the release are not waited for");
+    fake_pass(&client, 20 * MS);
+    make_unreachable(2);
+    fake_pass(&client, 20 * MS);
+    is_int(acquire(0), REDLOCK_OK, "r02: held again, on two nodes");
+    fake_nodes[2].refuses = 0;
+    fake_pass(&client, 2000 * MS);
+    ok(has_token(2, &lock), "r02: the third node is sent the SET when it is back");
+}
+
+/* ---- Votes of broken connections, and clocks that step back: R3 ----------------------------- */
+
+/* Node 0 grants the lock and restarts without its keys before node 1 grants it. Another client may hold the
+   lock on nodes 0 and 2, so the grant of node 0 must not count. */
+static void r03_a_vote_of_a_broken_connection(int use_fencing)
+{
+    memset(&settings, 0, sizeof settings);
+    settings.retries = REDLOCK_NONE;
+    begin(3);
+    warm_up();
+    if (use_fencing)
+        set_use_fencing(&lock, 1);
+    held_by("other", 2, 2);
+    fake_nodes[1].delay_us = 20 * MS;
+    redlock_acquire_start(&client, &lock, 0);
+    fake_pass(&client, 10 * MS);
+    is_int(lock.granted, 1, "r03: granted by the first");
+    fake_restart(0);
+    fake_pass(&client, 100 * MS);
+    ok(lock.status != REDLOCK_OK && lock.status != REDLOCK_PENDING,
+       "r03: the first has restarted, its grant does not count: %s", redlock_strerror(lock.status));
+}
+
+/* As r03_a_vote_of_a_broken_connection, but in one tick: the client finds the broken connection while it
+   makes room for a release, just before the decision. */
+static void r03_a_vote_of_a_connection_that_breaks_now(void)
+{
+    uint64_t took_us, least_us = 0;
+    unsigned n, i;
+
+    if (BURST < 200)
+        return;
+    for (n = 50; n < 150; n++) {
+        memset(&settings, 0, sizeof settings);
+        settings.retries = REDLOCK_NONE;
+        begin(3);
+        warm_up();
+        make_many(n);
+        start_many(0, n, 0);
+        fake_pass(&client, 10 * MS);
+        held_by("other", 2, 2);
+        fake_nodes[1].delay_us = 20 * MS;
+        redlock_acquire_start(&client, &lock, 0);
+        fake_pass(&client, 10 * MS);
+        fake_restart(0);
+        fake_now_us += 15 * MS;
+        for (i = 0; i < n; i++)
+            redlock_release_start(&client, &many[i], 1000);
+        redlock_handle_events(&client, 1, REDLOCK_READABLE);
+        fake_transmit_us =
+            1; /* 1 us for each call: one more than with fewer locks shows that room was made */
+        took_us = fake_now_us;
+        redlock_tick(&client);
+        took_us = fake_now_us - took_us;
+        redlock_deinit(&client);
+        if (n == 50)
+            least_us = took_us;
+        if (took_us > least_us)
+            break;
+    }
+    ok(n < 150, "r03: room was made for %u releases", n);
+    ok(lock.status != REDLOCK_OK, "r03: a grant of the broken connection does not count: %s",
+       redlock_strerror(lock.status));
+}
+
+/* redlock.h requires a monotonic clock. If the clock steps back nevertheless, the remaining time must not grow. */
+static void r03_a_clock_that_steps_back(void)
+{
+    uint32_t left;
+
+    begin_with_defaults(3);
+    is_int(acquire(0), REDLOCK_OK, "r03: held");
+    fake_pass(&client, 5000 * MS);
+    left = redlock_remaining_ms(&client, &lock);
+    fake_now_us -= 4000 * MS;
+    redlock_tick(&client);
+    ok(redlock_remaining_ms(&client, &lock) <= left,
+       "r03: the clock steps back: %lu ms left, not %lu", (unsigned long)left,
+       (unsigned long)redlock_remaining_ms(&client, &lock));
+    redlock_deinit(&client);
+}
+
 int main(void)
 {
+    int how;
+
     r01_new_token_for_every_attempt();
     r01_a_set_is_never_sent_again();
     r01_t1_is_read_before_the_first_byte();
@@ -362,5 +702,26 @@ int main(void)
     r03_validity_must_be_positive();
     r03_drift_has_a_minimum();
     r03_quorum();
+
+    r02_a_new_client();
+    r02_a_short_wait_for_a_dead_node();
+    r02_many_at_once_are_on_every_node(40, 0);
+    r02_many_at_once_are_on_every_node(40, 1);
+    r02_many_at_once_are_on_every_node(1000, 0);
+    r02_many_at_once_are_on_every_node(1000, 1);
+    for (how = 0; how < 3; how++)
+        r02_a_node_that_comes_back_is_sent_the_set(how);
+    for (how = 0; how < 2 + !REDLOCK_MINIMAL; how++)
+        r02_also_after_extensions(how);
+    for (how = 0; how < 4; how++)
+        r02_not_after_its_end(how);
+    r02_nothing_is_sent_after_the_end();
+    r02_released_while_a_node_comes_back();
+    r02_without_redlock_next_completed();
+    r02_a_lock_that_is_used_again();
+    for (how = 0; how <= !REDLOCK_MINIMAL; how++)
+        r03_a_vote_of_a_broken_connection(how);
+    r03_a_vote_of_a_connection_that_breaks_now();
+    r03_a_clock_that_steps_back();
     return done_testing();
 }

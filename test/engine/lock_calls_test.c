@@ -1,28 +1,8 @@
-/* lock_calls_test.c - the calls: their bounds (R15), arguments, memory, many locks at once, keys, labels, adoption, fork.
+/* lock_calls_test.c - the calls: arguments, memory, many locks at once, keys, labels, adoption, fork.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
 #include "one_lock.h"
-
-/* A stall is never shorter than the time that a reply may take. */
-static void r15_a_stall_is_longer_than_node_timeout(void)
-{
-    int i;
-
-    memset(&settings, 0, sizeof settings);
-    settings.node_timeout_ms = 2500;
-    begin(3);
-    warm_up();
-    for (i = 0; i < 3; i++)
-        fake_nodes[i].hung = 1;
-    redlock_acquire_start(&client, &lock, 0);
-    fake_pass(&client, 2400 * MS);
-    is_int((int)lock.status, REDLOCK_PENDING, "r15: waits for node_timeout_ms");
-    for (i = 0; i < 3; i++)
-        fake_nodes[i].hung = 0;
-    fake_pass(&client, 3000 * MS);
-    is_int((int)fake_keys_left(), 0, "r15: rolled back");
-}
 
 static void multi_key_lock(void)
 {
@@ -175,90 +155,6 @@ static void forks(void)
     is_int(acquire(0), REDLOCK_FORKED, "fork: no acquire");
     is_int((int)fake_count(-1, 'D'), 0, "fork: nothing is sent");
     redlock_deinit(&client);
-}
-
-static void r15_everything_is_bounded(void)
-{
-    uint64_t start;
-    unsigned i;
-
-    begin_with_defaults(5);
-    warm_up();
-    for (i = 0; i < 3; i++)
-        fake_nodes[i].hung = 1;
-    start = fake_now_us;
-    is_int(acquire(0), REDLOCK_UNREACHABLE, "r15 T14: three of five hang");
-    is_int((int)since(start), 50 * MS, "r15: after node_timeout_ms");
-    start = fake_now_us;
-    is_int(acquire(500), REDLOCK_UNREACHABLE, "r15: also with wait_ms");
-    ok(since(start) <= (500 + 100) * MS, "r15: wait_ms + 2 * node_timeout_ms at most: %ld us",
-       since(start));
-    begin(5);
-    for (i = 0; i < 3; i++)
-        fake_nodes[i].never_up = 1;
-    start = fake_now_us;
-    is_int(acquire(0), REDLOCK_UNREACHABLE, "r15: three connections never come up");
-    is_int((int)since(start) / MS, 1001, "r15: after stall_ms");
-    ok(has_error(0, "no connection"), "r15: %s", nodes[0].error);
-    is_int(nodes[0].state, REDLOCK_NODE_DOWN, "r15: the connect is given up");
-    start = fake_now_us;
-    is_int(acquire(0), REDLOCK_UNREACHABLE, "r15: another acquire");
-    is_int((int)since(start), MS, "r15: fails at once, the nodes are known to be down");
-    begin(3);
-    acquire(0);
-    for (i = 0; i < 3; i++)
-        fake_nodes[i].hung = 1;
-    start = fake_now_us;
-    is_int(release(80), REDLOCK_UNCONFIRMED, "r15: all nodes hang during the release");
-    is_int((int)since(start), 80 * MS, "r15: after wait_ms");
-}
-
-static unsigned flood_bytes;
-
-/* Node 0 sends pushes without a pause: 100 MB at most, so that the test ends. */
-static int flood(void *context, struct redlock_node *node, void *bytes, size_t size)
-{
-    static const char push[] = ">1\r\n:1\r\n";
-    size_t i;
-
-    if (node != &nodes[0] || flood_bytes >= 100 * 1000 * 1000)
-        return fake_io()->receive(context, node, bytes, size);
-    fake_now_us += 50;
-    for (i = 0; i < size; i++)
-        ((char *)bytes)[i] = push[flood_bytes++ % (sizeof push - 1)];
-    return (int)size;
-}
-
-/* The client must also serve the other nodes, and return to the caller. */
-static void r15_a_chatty_node_does_not_hold_the_loop(void)
-{
-    struct redlock_io io = *fake_io();
-    uint64_t start;
-
-    begin_with_defaults(3);
-    io.receive = flood;
-    is_int(redlock_init(&client, &io, nodes, 3, &settings), REDLOCK_OK,
-           "r15: a node that sends pushes without a pause");
-    flood_bytes = 0;
-    start = fake_now_us;
-    is_int(acquire(0), REDLOCK_OK, "r15: the two others grant it");
-    ok(flood_bytes > 0 && since(start) < 150 * MS, "r15: after %u bytes of pushes, in %ld us",
-       flood_bytes, since(start));
-    is_int(release(1000), REDLOCK_OK, "r15: released");
-    redlock_deinit(&client);
-}
-
-static void r15_an_attempt_takes_a_quarter_of_the_ttl_at_most(void)
-{
-    uint64_t start;
-
-    begin_with_defaults(3);
-    warm_up();
-    lock.ttl_ms = 100;
-    fake_nodes[0].hung = fake_nodes[1].hung = 1;
-    start = fake_now_us;
-    acquire(0);
-    is_int((int)since(start), 25 * MS, "r15: a quarter of the ttl at most");
 }
 
 static void invalid_arguments_send_nothing(void)
@@ -679,17 +575,6 @@ static void texts(void)
        "the texts differ");
 }
 
-/* Nodes that do not vote in time are shown, with an error. */
-static void r15_who_was_too_slow(void)
-{
-    begin_with_defaults(3);
-    warm_up();
-    fake_nodes[1].hung = fake_nodes[2].hung = 1;
-    is_int(acquire(0), REDLOCK_UNREACHABLE, "r15: two of three hang");
-    is_int((int)lock.failed, 6, "r15: these have failed");
-    ok(has_error(1, "no reply in time") && has_error(2, "no reply in time"), "r15: and say why");
-}
-
 /* The former holder has abandoned a lock that another client has adopted, or that nobody has. It can do no harm any
    more. */
 static void an_abandoned_lock(void)
@@ -834,13 +719,92 @@ static void turns(void)
     redlock_deinit(&client);
 }
 
+/* lock.operation, redlock_invalid_argument and redlock_holder_label. */
+static void operations_and_arguments(void)
+{
+    char holder[100];
+
+    begin_with_defaults(3);
+    is_int(lock.operation, REDLOCK_OP_NONE, "operation: none at first");
+    is_int(acquire(0), REDLOCK_OK, "acquired");
+    is_int(lock.operation, REDLOCK_OP_ACQUIRE, "operation: acquire");
+    is_int(acquire(0), REDLOCK_ALREADY_HELD, "acquired twice");
+    is_int(extend(), REDLOCK_OK, "extended");
+    is_int(lock.operation, REDLOCK_OP_EXTEND, "operation: extend");
+    if (!REDLOCK_MINIMAL) {
+        redlock_auto_extend_start(&client, &lock, 5);
+        is_int(lock.operation, REDLOCK_OP_AUTO_EXTEND, "operation: automatic extension");
+    }
+    is_int(release(1000), REDLOCK_OK, "released");
+    is_int(lock.operation, REDLOCK_OP_RELEASE, "operation: release");
+    lock.ttl_ms = 3;
+    is_int(acquire(0), REDLOCK_INVALID_ARGUMENT, "a ttl of 3 ms");
+    if (!REDLOCK_MINIMAL) {
+        ok(strcmp(redlock_invalid_argument(&client), "ttl_ms") == 0,
+           "the invalid argument is the ttl: %s", redlock_invalid_argument(&client));
+        lock.ttl_ms = 10000;
+        lock.key_size = 0;
+        acquire(0);
+        ok(strcmp(redlock_invalid_argument(&client), "key") == 0,
+           "the invalid argument is the key: %s", redlock_invalid_argument(&client));
+        ok(strcmp(redlock_invalid_argument(NULL), "client") == 0,
+           "the invalid argument is the client");
+    }
+    redlock_lock_init(&lock, "k", 1, 10000);
+    set_holder(&lock, holder, sizeof holder);
+    if (!REDLOCK_MINIMAL) {
+        strcpy(holder, "0123456789abcdef0123456789abcdef01234567host-1:99");
+        ok(strcmp(redlock_holder_label(&lock), "host-1:99") == 0, "the label of a holder");
+        strcpy(holder, "0123456789abcdef0123456789abcdef01234567");
+        ok(redlock_holder_label(&lock)[0] == '\0', "a token without a label");
+        strcpy(holder, "a token of another library, which is not hexadecimal");
+        ok(redlock_holder_label(&lock)[0] == '\0', "a token of another library has no label");
+    }
+    set_holder(&lock, holder, 0);
+    ok(redlock_holder_label(&lock)[0] == '\0', "without a buffer for the holder there is no label");
+}
+
+/* The remaining time cannot exceed the ttl: the key would expire before the validity of the new holder. */
+static void r08_no_more_time_than_the_ttl(void)
+{
+    begin_with_defaults(3);
+    acquire(0);
+    is_int(adopted_by_another(10001), REDLOCK_INVALID_ARGUMENT,
+           "adopt: 10,001 ms of a ttl of 10 s");
+    is_int((int)redlock_remaining_ms(&client, &lock), 0, "adopt: not held");
+    redlock_deinit(&client);
+    begin_with_defaults(3);
+    acquire(0);
+    is_int(adopted_by_another(10000), REDLOCK_OK, "adopt: 10,000 ms of a ttl of 10 s");
+    is_int(release(100), REDLOCK_OK, "adopt: released");
+}
+
+#if !REDLOCK_MINIMAL
+/* A release of a lock with the same key twice would report REDLOCK_EXPIRED. */
+static void same_key_twice(void)
+{
+    static const struct redlock_key once[] = {{"k", 1}}, twice[] = {{"l", 1}, {"l", 1}},
+                                    none[] = {{"l", 1}, {"kk", 2}},
+                                    missing[] = {{"l", 1}, {NULL, 1}};
+
+    begin_with_defaults(3);
+    set_extra_keys(&lock, once, 1);
+    is_int(acquire(0), REDLOCK_INVALID_ARGUMENT, "keys: `key` again in extra_keys: refused");
+    set_extra_keys(&lock, twice, 2);
+    if (REDLOCK_KEY_MAX > 22)
+        is_int(acquire(0), REDLOCK_INVALID_ARGUMENT, "keys: the same extra key twice: refused");
+    set_extra_keys(&lock, missing, 2);
+    is_int(acquire(0), REDLOCK_INVALID_ARGUMENT, "keys: an extra key that is NULL: refused");
+    ok(has_invalid("extra_keys"), "the reason: %s", redlock_invalid_argument(&client));
+    is_int((int)fake_logged, 0, "keys: nothing is sent");
+    set_extra_keys(&lock, none, 2);
+    if (REDLOCK_KEY_MAX > 24)
+        is_int(acquire(0), REDLOCK_OK, "keys: keys with the same beginning are different");
+}
+#endif
+
 int main(void)
 {
-    r15_who_was_too_slow();
-    r15_a_stall_is_longer_than_node_timeout();
-    r15_everything_is_bounded();
-    r15_an_attempt_takes_a_quarter_of_the_ttl_at_most();
-    r15_a_chatty_node_does_not_hold_the_loop();
     an_abandoned_lock();
     votes_of_the_last_operation();
     a_lock_of_a_former_client(1);
@@ -875,5 +839,11 @@ int main(void)
     else
         texts_left_out();
     is_int((int)redlock_version(), REDLOCK_VERSION_NUMBER, "version");
+    operations_and_arguments();
+    if (!REDLOCK_MINIMAL)
+        r08_no_more_time_than_the_ttl();
+#if !REDLOCK_MINIMAL
+    same_key_twice();
+#endif
     return done_testing();
 }

@@ -1,4 +1,4 @@
-/* lock_fencing_test.c - fencing tokens (R16).
+/* lock_fencing_test.c - R16, fencing tokens.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -273,8 +273,163 @@ static void r16_left_out(void)
     is_int((int)fake_logged, 0, "r16: nothing is sent");
 }
 
+/* ---- Wall clocks, and no token without the lock --------------------------------------------- */
+
+/* The wall clock of one client is far in the future. It must not use up the fencing tokens, so that no client
+   could acquire the lock again. */
+static void r16_a_wrong_wall_clock(uint64_t wrong_us, const char *name)
+{
+    uint64_t token = 0, before = 0;
+    unsigned i, grew = 0;
+
+    begin_with_defaults(3);
+    set_use_fencing(&lock, 1);
+    fake_wall_us = wrong_us;
+    if (acquire(0) == REDLOCK_OK)
+        token = lock.fencing_token;
+    release(100);
+    fake_wall_us = (uint64_t)1 << 50;
+    for (i = 0; i < 20; i++) {
+        if (acquire(0) != REDLOCK_OK)
+            break;
+        before = token;
+        token = lock.fencing_token;
+        grew += token > before;
+        release(100);
+        fake_pass(&client, 10 * MS);
+    }
+    is_int((int)i, 20, "r16: a wall clock of %s us: later clients acquire the lock", name);
+    is_int((int)grew, 20, "r16: the tokens grow");
+    ok(token < ((uint64_t)1 << 53) - 1000000, "r16: the tokens are not used up");
+}
+
+/* The fencing counter is at its maximum, because of such a client of an older version. An acquire fails and
+   changes nothing. */
+static void r16_a_counter_at_its_maximum(void)
+{
+    static const char largest[] = "9007199254740991";
+    unsigned i, same = 0;
+
+    begin_with_defaults(3);
+    set_use_fencing(&lock, 1);
+    for (i = 0; i < 3; i++)
+        fake_put((int)i, "k:fence", largest, 0);
+    is_int(acquire(0), REDLOCK_UNREACHABLE, "r16: no larger counter: not acquired");
+    for (i = 0; i < 3; i++) {
+        const struct mini_key *counter = fake_find((int)i, "k:fence", 7);
+        same += counter != NULL && memcmp(counter->value, largest, sizeof largest - 1) == 0;
+    }
+    is_int((int)same, 3, "r16: the counters are unchanged");
+    is_int((int)nodes_with(&lock), 0, "r16: no key is left");
+}
+
+static void begin_fenced_and_connected(void)
+{
+    begin_fenced(3);
+    warm_up();
+}
+
+/* A caller that ignores the result would use lock.fencing_token all the same. It must be 0 then, which every
+   resource refuses. */
+static void token_is_0(int status, int expected)
+{
+    is_int(status, expected, "r16: failed: %s", redlock_strerror(expected));
+    ok(lock.fencing_token == 0, "r16: the fencing token is 0");
+}
+
+static void all_reply(const char *words)
+{
+    int i;
+
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].reply = words;
+}
+
+static void r16_no_token_without_the_lock(void)
+{
+    int i;
+
+    begin_fenced_and_connected();
+    held_by("other", 0, 2);
+    token_is_0(acquire(0), REDLOCK_HELD);
+    token_is_0(acquire(300), REDLOCK_TIMEOUT);
+    begin_fenced_and_connected();
+    settings.retries = REDLOCK_NONE;
+    begin(3);
+    set_use_fencing(&lock, 1);
+    held_by("other", 0, 0);
+    held_by("another", 1, 1);
+    token_is_0(acquire(0), REDLOCK_CONTENDED);
+    begin_fenced_and_connected();
+    for (i = 0; i < 3; i++)
+        make_unreachable(i);
+    token_is_0(acquire(0), REDLOCK_UNREACHABLE);
+    begin_fenced_and_connected();
+    all_reply("-NOPERM x\r\n");
+    token_is_0(acquire(0), REDLOCK_DENIED);
+    begin_fenced_and_connected();
+    fake_sleep_us = 9900 * MS;
+    token_is_0(acquire(0), REDLOCK_TOO_LATE);
+    begin_fenced_and_connected();
+    acquire(0);
+    release(100);
+    fake_no_entropy = 1;
+    for (i = 0; i < 30 && acquire(0) == REDLOCK_OK; i++)
+        release(100);
+    token_is_0(lock.status, REDLOCK_NO_ENTROPY);
+    begin_fenced_and_connected();
+    held_by("other", 0, 2);
+    redlock_acquire_start(&client, &lock, 5000);
+    fake_pass(&client, 500);
+    redlock_cancel(&client, &lock);
+    fake_pass(&client, 100 * MS);
+    token_is_0(lock.status, REDLOCK_CANCELLED);
+    begin_fenced_and_connected();
+    redlock_acquire_start(&client, &lock, 5000);
+    fake_pass(&client, 500);
+    redlock_deinit(&client);
+    token_is_0(lock.status, REDLOCK_CANCELLED);
+    begin_fenced_and_connected();
+    held_by("other", 0, 2);
+    redlock_acquire_start(&client, &lock, 5000);
+    fake_pass(&client, 10 * MS); /* its first attempt has failed */
+    token_is_0(release(100), REDLOCK_EXPIRED);
+}
+
+/* A fencing token needs a second round. A late grant of the first round is not a vote in the second, nor is a
+   late reply of the second in a third. */
+static void r16_replies_to_earlier_rounds(int late)
+{
+    char counter[24];
+
+    begin_with_defaults(3);
+    warm_up();
+    set_use_fencing(&lock, 1);
+    sprintf(counter, "%llu", (unsigned long long)fake_wall_us + 100);
+    fake_put(0, "k:fence", counter, 0);
+    fake_nodes[2].delay_us = late == 0 ? 1500 : 1000;
+    redlock_acquire_start(&client, &lock, 0);
+    fake_pass(&client, 500);
+    fake_nodes[2].delay_us = late == 1 ? 1500 : 30 * MS;
+    sprintf(counter, "%llu", (unsigned long long)fake_wall_us + 500);
+    if (late == 1)
+        fake_put(1, "k:fence", counter, 0);
+    fake_pass(&client, 1 * MS);
+    if (late == 1) /* node 1 replies last in the third round */
+        fake_nodes[1].delay_us = 3 * MS;
+    fake_pass(&client, 9 * MS);
+    is_int(lock.status, REDLOCK_OK, "r16: held");
+    is_int((int)fake_count(0, 'R'), late == 1 ? 2 : 1, "r16: the number of further rounds");
+    redlock_next_completed(&client);
+    redlock_abandon(&client, &lock);
+    ok(stays_unchanged(100 * MS), "r16: later replies do not write to the lock");
+}
+
 int main(void)
 {
+    const uint64_t most = (uint64_t)1 << 53;
+    int late;
+
     if (REDLOCK_MINIMAL) {
         r16_left_out();
         return done_testing();
@@ -290,5 +445,14 @@ int main(void)
     r16_who_agrees_late_is_no_member();
     r16_the_second_round_has_its_own_time();
     r16_an_agreement_of_a_broken_connection();
+    r16_a_wrong_wall_clock(most, "2^53");
+    r16_a_wrong_wall_clock(most - 1, "2^53 - 1");
+    r16_a_wrong_wall_clock(most + 1, "2^53 + 1");
+    r16_a_wrong_wall_clock((uint64_t)1 << 63, "2^63");
+    r16_a_wrong_wall_clock(UINT64_MAX, "2^64 - 1");
+    r16_a_counter_at_its_maximum();
+    r16_no_token_without_the_lock();
+    for (late = 0; late < 3; late++)
+        r16_replies_to_earlier_rounds(late);
     return done_testing();
 }

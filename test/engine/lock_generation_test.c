@@ -4,27 +4,6 @@
    SPDX-License-Identifier: MIT */
 #include "one_lock.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
-static void put_value(char text[41], const struct redlock_lock *of)
-{
-    unsigned n;
-
-    for (n = 0; n < sizeof of->token; n++)
-        sprintf(text + 2 * n, "%02x", of->token[n]);
-}
-
-/* Whether node i has the key of the lock, in any generation. */
-static int has_key(int i)
-{
-    const struct mini_key *key = fake_find(i, "k", 1);
-    char value[41];
-
-    put_value(value, &lock);
-    return key != NULL && memcmp(key->value, value, 32) == 0;
-}
-
 static void copy_value(char value[41], int i)
 {
     const struct mini_key *key = fake_find(i, "k", 1);
@@ -53,7 +32,7 @@ static void r09_each_repair_has_its_own_generation(void)
     begin_with_defaults(3);
     is_int(acquire(0), REDLOCK_OK, "r09: held");
     fake_pass(&client, 10 * MS);
-    put_value(token, &lock);
+    put_token(token, &lock);
     copy_value(value[0], 2);
     ok(strcmp(value[0], token) == 0, "r09: the value is the token");
     for (i = 0; i < 2; i++) {
@@ -61,7 +40,8 @@ static void r09_each_repair_has_its_own_generation(void)
         is_int(extend(), REDLOCK_OK, "r09: extended");
         fake_pass(&client, 10 * MS);
         copy_value(value[i], 2);
-        ok(has_key(2) && strcmp(value[i], token) != 0, "r09: repaired, with another value");
+        ok(has_token(2, &lock) && strcmp(value[i], token) != 0,
+           "r09: repaired, with another value");
     }
     ok(strcmp(value[0], value[1]) != 0, "r09: each time with another one");
     is_int(extend(), REDLOCK_OK, "r09: extended");
@@ -192,7 +172,7 @@ static void r09_a_key_that_is_gone(void)
     is_int(extend(), REDLOCK_OK, "r09: extended by two");
     fake_pass(&client, 10 * MS);
     is_int(lock.members, 3, "r09: the third is no member");
-    is_int(has_key(2), !REDLOCK_MINIMAL, "r09: repaired, or left alone");
+    is_int(has_token(2, &lock), !REDLOCK_MINIMAL, "r09: repaired, or left alone");
     redlock_deinit(&client);
 }
 
@@ -240,7 +220,7 @@ static void r09_no_generation_is_0(void)
     is_int(extend(), REDLOCK_OK, "r09: extended, the generation of the repair is drawn from zeros");
     fake_pass(&client, 10 * MS);
     all_bits_are_0 = 0;
-    ok(has_key(2), "r09: repaired");
+    ok(has_token(2, &lock), "r09: repaired");
     is_int(extend(), REDLOCK_OK, "r09: extended");
     fake_pass(&client, 10 * MS);
     is_int(lock.members, 7, "r09: a member again");
@@ -261,7 +241,7 @@ static void r09_no_repair_without_random_numbers(void)
     fake_no_entropy = 0;
     is_int(extend(), REDLOCK_OK, "r09: extended, there are some");
     fake_pass(&client, 10 * MS);
-    ok(has_key(2), "r09: repaired");
+    ok(has_token(2, &lock), "r09: repaired");
     redlock_deinit(&client);
 }
 
@@ -326,7 +306,7 @@ static void r04_a_repair_is_released(void)
     nodes[2].priv.reconnect_us = 0; /* its pause is over */
     is_int(extend(), REDLOCK_OK, "r04: extended");
     is_int((int)fake_count(2, 'S'), 0, "r04: the third was sent no SET");
-    ok(has_key(2), "r04: it has the key by a repair");
+    ok(has_token(2, &lock), "r04: it has the key by a repair");
     is_int(release(1000), REDLOCK_OK, "r04: released");
     is_int((int)fake_keys_left(), 0, "r04: also there");
     redlock_deinit(&client);
@@ -438,7 +418,8 @@ static void r09_a_yes_that_is_a_round_late(void)
         fake_pass(&client, 50);
     fake_nodes[2].hung = 1;
     fake_pass(&client, 20 * MS);
-    ok(redlock_next_completed(&client) == &lock && lock.status == REDLOCK_OK && !has_key(2),
+    ok(redlock_next_completed(&client) == &lock && lock.status == REDLOCK_OK &&
+           !has_token(2, &lock),
        "r09: extended by two, the repair of node 2 is under way");
     fake_nodes[0].delay_us = 20 * MS;
     fake_nodes[1].delay_us = 1 * MS;
@@ -451,7 +432,7 @@ static void r09_a_yes_that_is_a_round_late(void)
     fake_nodes[2].delay_us = 100;
     fake_resume(2);
     fake_nodes[2].delay_us = 30 * MS;
-    ok(has_key(2), "r09: the repair runs after another client had the lock");
+    ok(has_token(2, &lock), "r09: the repair runs after another client had the lock");
     asked = fake_count(2, 'E');
     fake_pass(&client, 2 * MS);
     is_int((int)(fake_count(2, 'E') - asked), 1,
@@ -549,18 +530,6 @@ static void r09_a_yes_to_an_earlier_round_of_this_number(unsigned rounds)
 
 /* ---- Another process ------------------------------------------------------------------------ */
 
-static int adopted(uint32_t remaining_ms)
-{
-    struct redlock_lock mine = lock;
-
-    redlock_abandon(&client, &lock);
-    redlock_deinit(&client);
-    redlock_init(&client, fake_io(), nodes, 3, &settings);
-    redlock_lock_init(&lock, "k", 1, mine.ttl_ms);
-    hand_over(&lock, &mine);
-    return (int)redlock_adopt(&client, &lock, remaining_ms);
-}
-
 /* The lock is repaired on node 1 twice, the first repair is still under way when it is adopted. */
 static void adopt_with_a_late_repair(uint32_t remaining_ms)
 {
@@ -592,7 +561,7 @@ static void adopt_with_a_late_repair(uint32_t remaining_ms)
         fake_pass(&client, 20 * MS);
     }
     is_int(lock.members, 7, "r08: repaired by another one: a member again");
-    is_int(adopted(remaining_ms), REDLOCK_OK, "r08: another process adopts it");
+    is_int(adopted_by_another(remaining_ms), REDLOCK_OK, "r08: another process adopts it");
 }
 
 /* After the validity the first yes of a member proves nothing: its key may have expired, and have come back. A late extension has
@@ -607,7 +576,7 @@ static void r08_adopted_and_extended_after_its_end(void)
     fake_pass(&client, 11000 * MS);
     is_int((int)fake_keys_left(), 1, "r08: it has expired on nodes 1 and 2");
     another_had_it(1, 2);
-    ok(fake_arrive(1) > 0 && has_key(1), "r08: the late repair creates the key");
+    ok(fake_arrive(1) > 0 && has_token(1, &lock), "r08: the late repair creates the key");
     ok(extend() != REDLOCK_OK, "r08: not extended, as another client had it");
     fake_pass(&client, 100 * MS);
     ok(extend() != REDLOCK_OK, "r08: nor later");
@@ -657,7 +626,7 @@ static void r08_adopted_with_its_generations(void)
     fake_delete(0, "k");
     fake_delete(1, "k");
     another_had_it(0, 1);
-    ok(fake_arrive(1) > 0 && has_key(1), "r08: the late repair creates the key");
+    ok(fake_arrive(1) > 0 && has_token(1, &lock), "r08: the late repair creates the key");
     ok(extend() != REDLOCK_OK, "r08: not extended, as another client had it");
     redlock_deinit(&client);
 }

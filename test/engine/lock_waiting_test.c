@@ -1,7 +1,9 @@
-/* lock_waiting_test.c - a lock that another client has: the pauses between attempts, and notifications (R6, R7).
+/* lock_waiting_test.c - R6, R7, a lock that another client has: the pauses between attempts, the line, and
+   notifications.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
+#include "many_locks.h"
 #include "one_lock.h"
 
 static void r06_a_failed_attempt_ends_early(void)
@@ -598,8 +600,231 @@ static void r06_denied_at_once(void)
     ok(since(start) < 100 * MS, "r06: at once, not after wait_ms: %ld us", since(start));
 }
 
+/* ---- The line, and new clients: R6 ---------------------------------------------------------- */
+
+/* All servers are healthy. A new client must acquire all 3,000 locks, as a connected one does. It acquired
+   252, and reported REDLOCK_UNREACHABLE for the others. */
+static void r06_a_burst_on_a_new_client(unsigned count)
+{
+    unsigned i;
+
+    begin_with_defaults(3);
+    make_many(count);
+    for (i = 0; i < 3; i++)
+        set_distance((int)i, REDLOCK_PIPELINE_MAX < 8 || REDLOCK_SEND_MAX < 800 ? 100 : 1 * MS);
+    for (i = 0; i < count; i++)
+        redlock_acquire_start(&client, &many[i], 0);
+    is_int((int)serve_many(count, 20000 * MS), (int)count, "r06: %u at once on a new client",
+           count);
+    redlock_deinit(&client);
+}
+
+/* All locks are acquired although one node fails. */
+static void r06_a_burst_with_a_failed_node(int how)
+{
+    static const char *const hows[] = {"refuses", "does not connect", "hangs"};
+    enum { COUNT = 300 };
+    unsigned i;
+
+    begin_with_defaults(3);
+    make_many(COUNT);
+    fake_nodes[2].refuses = how == 0;
+    fake_nodes[2].never_up = how == 1;
+    fake_nodes[2].hung = how == 2;
+    for (i = 0; i < COUNT; i++)
+        redlock_acquire_start(&client, &many[i], 0);
+    is_int((int)serve_many(COUNT, 20000 * MS), COUNT,
+           "r06: %u at once on a new client, one node %s", (unsigned)COUNT, hows[how]);
+    redlock_deinit(&client);
+}
+
+/* No node is reachable. An acquire with wait_ms 0 reports this soon, although another acquire is waiting before it. */
+static void r06_no_wait_behind_a_long_one(int how)
+{
+    struct redlock_lock patient;
+    uint64_t start;
+    int i;
+
+    begin_with_defaults(3);
+    for (i = 0; i < 3; i++) {
+        fake_nodes[i].refuses = how == 0;
+        fake_nodes[i].never_up = how == 1;
+        fake_nodes[i].hung = how == 2;
+    }
+    redlock_lock_init(&patient, "other", 5, 10000);
+    redlock_acquire_start(&client, &patient, 60000);
+    for (i = 0; i < 10; i++) {
+        fake_pass(&client, 777 * MS);
+        start = fake_now_us;
+        redlock_acquire_start(&client, &lock, 0);
+        if (wait_for(&lock, 20000 * MS) != REDLOCK_UNREACHABLE || since(start) > 1200 * MS)
+            break;
+    }
+    is_int(i, 10, "r06: ten acquires without a wait fail within stall_ms (%ld us)", since(start));
+    is_int((int)patient.status, REDLOCK_PENDING, "r06: the acquire with a wait is in progress");
+    redlock_deinit(&client);
+    is_int((int)patient.status, REDLOCK_CANCELLED, "r06: redlock_deinit cancels it");
+}
+
+/* A wait_ms that is shorter than a connect must not fail: wait_ms 0 would succeed. */
+static void r06_a_short_wait_on_a_new_client(void)
+{
+    int i;
+
+    begin_with_defaults(3);
+    for (i = 0; i < 3; i++)
+        set_distance(i, 20 * MS);
+    is_int(acquire(5), REDLOCK_OK, "r06: acquired with wait_ms 5, the nodes are 20 ms away");
+}
+
+/* More locks than the queue has room for. An acquire with a wait of 100 ms ends after this time and the time
+   of one attempt. */
+static void r06_time_in_line_counts(void)
+{
+    enum { COUNT = 60 };
+    uint64_t start;
+    unsigned i, left = 0;
+    long took;
+
+    begin_with_defaults(3);
+    warm_up();
+    make_many(COUNT);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].delay_us = 45 * MS;
+    start = fake_now_us;
+    for (i = 0; i < COUNT; i++)
+        redlock_acquire_start(&client, &many[i], 100);
+    serve_many(COUNT, 10000 * MS);
+    took = since(start);
+    ok(took <= (100 + 3 * 50) * MS, "r06: all have completed in time: %ld us", took);
+    fake_pass(&client, 1000 * MS);
+    for (i = 0; i < COUNT; i++)
+        left += many[i].status == REDLOCK_OK ? 0 : nodes_with(&many[i]);
+    is_int((int)left, 0, "r06: failed acquires have left no key");
+    redlock_deinit(&client);
+}
+
+/* Two other clients have one node each, and we have the third: no client holds the lock. If the engine
+   compared too few bits of their tokens, some of these pairs would look like one holder. */
+static void r06_holders_are_distinguished(void)
+{
+    char token[48];
+    unsigned i, wrong = 0;
+
+    memset(&settings, 0, sizeof settings);
+    settings.retries = REDLOCK_NONE;
+    begin(3);
+    warm_up();
+    fake_unlogged = 1;
+    held_by("0123456789abcdef0123456789abcdef01234567", 1, 1);
+    for (i = 0; i < 2000; i++) {
+        sprintf(token, "%08x89abcdef0123456789abcdef01234567", i * 2654435761U);
+        fake_put(1, "k", "0123456789abcdef0123456789abcdef01234567", 60000);
+        fake_put(2, "k", token, 60000);
+        wrong += acquire(0) != REDLOCK_CONTENDED;
+    }
+    is_int((int)wrong, 0, "r06: none of 2,000 pairs of tokens is taken for one holder");
+}
+
+/* ---- Waiters of one client: R7 -------------------------------------------------------------- */
+
+static void begin_with_long_pauses(void)
+{
+    memset(&settings, 0, sizeof settings);
+    settings.retry_delay_ms = settings.retry_delay_max_ms = 20000;
+    begin(3);
+}
+
+static void delete_on_all_nodes(const char *key)
+{
+    int i;
+
+    for (i = 0; i < 3; i++)
+        fake_delete(i, key);
+}
+
+/* redlock_deinit while a lock waits. When a new client uses the same memory, a waiter must be notified as
+   soon as the lock is free, not after its pause of 20 s. */
+static void r07_notified_after_a_deinit_while_waiting(int waits_again)
+{
+    struct redlock_lock next;
+
+    begin_with_long_pauses();
+    held_by("other", 0, 2);
+    redlock_acquire_start(&client, &lock, 60000);
+    fake_pass(&client, 100 * MS);
+    is_int((int)lock.status, REDLOCK_PENDING, "r07: the lock waits");
+    redlock_deinit(&client);
+    is_int((int)lock.status, REDLOCK_CANCELLED, "r07: redlock_deinit cancels it");
+    redlock_init(&client, fake_io(), nodes, 3, &settings);
+    redlock_lock_init(&next, "k", 1, 10000);
+    if (!waits_again) {
+        delete_on_all_nodes("k");
+        is_int(acquire(0), REDLOCK_OK, "r07: acquired with a new client");
+        is_int(release(100), REDLOCK_OK, "r07: released");
+        held_by("other", 0, 2);
+    }
+    redlock_acquire_start(&client, waits_again ? &lock : &next, 60000);
+    fake_pass(&client, 100 * MS);
+    delete_on_all_nodes("k");
+    is_int(wait_for(waits_again ? &lock : &next, 500 * MS), REDLOCK_OK,
+           "r07: a waiter of the new client is notified");
+    redlock_deinit(&client);
+}
+
+/* A release that does not wait for replies notifies the waiters of its client, too: servers do not. */
+static void r07_released_without_waiting(void)
+{
+    struct redlock_lock next;
+
+    begin_with_long_pauses();
+    is_int(acquire(0), REDLOCK_OK, "r07: held");
+    redlock_lock_init(&next, "k", 1, 10000);
+    redlock_acquire_start(&client, &next, 60000);
+    fake_pass(&client, 50 * MS);
+    is_int(release(0), REDLOCK_UNCONFIRMED, "r07: released without waiting");
+    is_int(wait_for(&next, 1000 * MS), REDLOCK_OK, "r07: a waiter of the same client is notified");
+    redlock_release(&client, &next, 100);
+    redlock_deinit(&client);
+}
+
+#if !REDLOCK_MINIMAL
+/* One lock waits for k0 and k1, another for k0 only. When k0 is released, but not k1, the second lock must be
+   notified, because the first cannot be acquired yet. */
+static void r07_overlapping_keys(int order)
+{
+    static const struct redlock_key k1 = {"k1", 2};
+    struct redlock_lock both, one;
+    int i;
+
+    begin_with_long_pauses();
+    for (i = 0; i < 3; i++) {
+        fake_put(i, "k0", "other", 60000);
+        fake_put(i, "k1", "another", 60000);
+    }
+    redlock_lock_init(&both, "k0", 2, 10000);
+    set_extra_keys(&both, &k1, 1);
+    redlock_lock_init(&one, "k0", 2, 10000);
+    redlock_acquire_start(&client, order ? &one : &both, 60000);
+    fake_pass(&client, 50 * MS);
+    redlock_acquire_start(&client, order ? &both : &one, 60000);
+    fake_pass(&client, 50 * MS);
+    delete_on_all_nodes("k0");
+    is_int(wait_for(&one, 1000 * MS), REDLOCK_OK,
+           "r07: the waiter for k0 is notified, not the waiter for k0 and k1");
+    is_int((int)both.status, REDLOCK_PENDING, "r07: the waiter for both goes on waiting");
+    redlock_release(&client, &one, 100);
+    delete_on_all_nodes("k1");
+    is_int(wait_for(&both, 1000 * MS), REDLOCK_OK, "r07: it is notified when both keys are free");
+    redlock_release(&client, &both, 100);
+    redlock_deinit(&client);
+}
+#endif
+
 int main(void)
 {
+    int how;
+
     r06_a_failed_attempt_ends_early();
     r06_number_of_attempts();
     r06_pauses_are_random_and_grow();
@@ -617,6 +842,14 @@ int main(void)
     if (!REDLOCK_MINIMAL)
         r06_no_pause_is_no_flood();
     r07_without_notifications();
+    r06_a_burst_on_a_new_client(MANY);
+    for (how = 0; how < 3; how++) {
+        r06_a_burst_with_a_failed_node(how);
+        r06_no_wait_behind_a_long_one(how);
+    }
+    r06_a_short_wait_on_a_new_client();
+    r06_time_in_line_counts();
+    r06_holders_are_distinguished();
     if (REDLOCK_MINIMAL) {
         r07_left_out();
         return done_testing();
@@ -633,5 +866,12 @@ int main(void)
     r07_a_cancelled_waiter_passes_on();
     if (!REDLOCK_MINIMAL)
         r07_no_notification_without_voters();
+    r07_notified_after_a_deinit_while_waiting(0);
+    r07_notified_after_a_deinit_while_waiting(1);
+    r07_released_without_waiting();
+#if !REDLOCK_MINIMAL
+    r07_overlapping_keys(0);
+    r07_overlapping_keys(1);
+#endif
     return done_testing();
 }

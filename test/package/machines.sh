@@ -21,7 +21,7 @@ posix() {
     mkdir -p "$build/$1"
     name=$1 runner=$2
     shift 2
-    for test in resp_test $lock_tests safety_test sim fake_test net_test server_test node_test url_test; do
+    for test in resp_test $lock_tests sim fake_test net_test server_test node_test url_test; do
         # the linker warns that getaddrinfo in a static program needs libc's shared objects; it is shown only after a failure
         # shellcheck disable=SC2086 # a list of words
         "$@" $warn -D_POSIX_C_SOURCE=200809L -static test/*/$test.c test/engine/fake.c test/engine/mini.c test/lib/servers.c extra/url.c \
@@ -35,7 +35,7 @@ posix() {
 # of the tests need more than a board has; `make size` shows what the library itself needs.
 cortex_m4() {
     mkdir -p "$build/cortex-m4"
-    for test in resp_test $lock_tests safety_test sim url_test; do
+    for test in resp_test $lock_tests sim url_test; do
         # shellcheck disable=SC2086 # a list of words
         arm-none-eabi-gcc --specs=picolibc.specs --oslib=semihost --crt0=hosted -mcpu=cortex-m4 -mthumb $warn \
             test/*/$test.c test/engine/fake.c test/engine/mini.c extra/url.c $core -o "$build/cortex-m4/$test" \

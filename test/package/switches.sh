@@ -1,6 +1,6 @@
 #!/bin/sh
 # switches.sh BUILD - the feature switches of redlock_config.h, on and off in all combinations: each of these builds compiles
-# without a warning with two compilers and passes the tests of the lock, some also safety_test. A switch of an earlier version is refused.
+# without a warning with two compilers and passes the tests of the lock. A switch of an earlier version is refused.
 # Each limit is accepted at its ends, and refused beyond. Needs CORE (the sources), WARN (the warnings) and POSIX of the Makefile.
 #
 # SPDX-FileCopyrightText: the redlock authors
@@ -99,12 +99,11 @@ check 'the features are those of redlock_config.h' are_all
 check 'the file that does not depend on switches compiles' shared
 
 locks=$(basename -s .c test/engine/lock_*_test.c | tr '\n' ' ')
-both="$locks safety_test"
-check 'all features' passes "$both" -DREDLOCK_FAIR=1
-check 'fair left out' passes "$both" -DREDLOCK_FAIR=0
-check 'minimal' passes "$both" $minimal
-check 'minimal with labels' passes "$both" $minimal -DREDLOCK_LABEL_MAX=24
-check 'all without labels' passes "$both" -DREDLOCK_LABEL_MAX=0
+check 'all features' passes "$locks" -DREDLOCK_FAIR=1
+check 'fair left out' passes "$locks" -DREDLOCK_FAIR=0
+check 'minimal' passes "$locks" $minimal
+check 'minimal with labels' passes "$locks" $minimal -DREDLOCK_LABEL_MAX=24
+check 'all without labels' passes "$locks" -DREDLOCK_LABEL_MAX=0
 
 text='REDLOCK_FAIR is no part of a minimal build'
 check 'refused: minimal with fair' is_refused "$text" $minimal -DREDLOCK_FAIR=1
