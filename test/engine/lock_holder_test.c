@@ -22,6 +22,7 @@ static void r06_a_holder_on_few_nodes(void)
 
 static void holder_of_the_lock(void)
 {
+    enum { KNOWN = RESP_TEXT_MAX - 6 }; /* in front of it the reply has the time: "60000 " */
     char holder[16] = "?", longer[64] = "?";
 
     begin_with_defaults(3);
@@ -29,12 +30,12 @@ static void holder_of_the_lock(void)
     is_int(acquire(0), REDLOCK_HELD, "holder: refused");
     set_holder(&lock, holder, sizeof holder);
     is_int(acquire(0), REDLOCK_HELD, "holder: refused, with a buffer for the holder");
-    ok(strcmp(holder, "0123456789abcde") == 0, "holder: cut off at the size of the buffer: %s",
-       holder);
+    ok(strncmp(holder, "0123456789abcde", KNOWN) == 0,
+       "holder: cut off at the size of the buffer: %s", holder);
     set_holder(&lock, longer, sizeof longer);
     acquire(0);
-    ok(strncmp(longer, "0123456789abcdef-host7", RESP_TEXT_MAX) == 0,
-       "holder: the whole token, or RESP_TEXT_MAX bytes of it: %s", longer);
+    ok(strncmp(longer, "0123456789abcdef-host7", KNOWN) == 0,
+       "holder: the whole token, or what RESP_TEXT_MAX has room for: %s", longer);
     set_holder(&lock, NULL, sizeof longer);
     is_int(acquire(0), REDLOCK_HELD, "holder: refused, with a size but no buffer");
     ok(redlock_holder_label(&lock)[0] == '\0', "holder: no label where there is no buffer");

@@ -598,7 +598,7 @@ unsigned mini_run(struct mini_server *server, struct mini_session *session,
         if (strchr("EMFR", command->kind) != NULL)
             mini_track(session, command->keys[i]);
     for (i = 0; i < command->key_count; i++)
-        if (command->changed >> i & 1U)
+        if ((command->changed >> i & 1) != 0)
             mini_untrack(session, command->keys[i]);
     return (unsigned)strlen(reply);
 }
