@@ -7,11 +7,12 @@
 
    Each run draws a profile and its faults. Profile ANY draws up to 5 clients, 7 servers and all kinds of
    faults. DISTANT, in one run of eight, has one client with the default time limits, which makes blocking calls
-   in half of these runs: between two calls it reads nothing. The other profiles are small; each is for one class of defects. CALLS, in one run of eight, draws the
+   in half of these runs: between two calls it reads nothing. The other profiles are small; each is for one class of defects. ROUNDS, in one run of eight, is
+   for what replies to extensions prove. CALLS, in one run of eight, draws the
    settings too, and makes calls that follow each other at once, in every state of a lock. A client that ends may
    be followed by one with fewer nodes, or with all of them again, which uses the same locks.
 
-   In three of four runs the faults respect the assumptions of the README: clocks run at nearly one rate, and
+   In five of eight runs the faults respect the assumptions of the README: clocks run at nearly one rate, and
    no key is lost before its ttl. The invariants are: no two clients hold a lock at the same time, and each
    holder has its key on a quorum. In the other runs clocks jump and keys vanish. The remaining invariants
    are: fencing tokens grow; an extension succeeds only if no other client had the lock since the acquire;
@@ -103,6 +104,7 @@ enum profile {
     DUPLICATE, /* one server is listed twice */
     CALLS,     /* all settings, and any call at any time, also while others are under way */
     DISTANT,   /* changing distances of 0.1 to 300 ms; a minority fails; calls with long gaps */
+    ROUNDS, /* keys are lost while a round of extensions is under way, and replies are late or lost */
     PROFILES
 };
 
@@ -128,7 +130,8 @@ struct flow {
 struct link {
     struct flow to;
     uint64_t stuck_until_us; /* no byte arrives before this, */
-    uint64_t mute_until_us;  /* and none at the server before this */
+    uint64_t mute_until_us;  /* and none at the server before this, */
+    uint64_t deaf_until_us;  /* and none at the client before this: replies are late, or lost */
     int client, server;
     int in_hole; /* a partition between client and server */
     int open;    /* the client has it */
@@ -552,6 +555,12 @@ static uint64_t link_to_us(const struct link *link)
                                                                            : link->to.next_us;
 }
 
+/* When bytes may arrive at the client. */
+static uint64_t link_back_us(const struct link *link)
+{
+    return link->stuck_until_us > link->deaf_until_us ? link->stuck_until_us : link->deaf_until_us;
+}
+
 /* Delays all bytes of a connection. They arrive also if the client closes it before. */
 static void link_sticks(struct link *link)
 {
@@ -735,6 +744,19 @@ static unsigned lie(const struct mini_command *command, char *reply, unsigned si
     return size;
 }
 
+static int has_token(const struct client *c, struct mini_word token, int cancelled);
+
+/* Whether a client holds the lock with this token. */
+static int is_decided(struct mini_word token)
+{
+    unsigned i;
+
+    for (i = 0; i < client_count; i++)
+        if (has_token(&clients[i], token, 0))
+            return 1;
+    return 0;
+}
+
 static void run_command(struct link *link, struct mini_command *command)
 {
     static const char *const bad_reply[] = {"+QUEUED\r\n", "-ERR no\r\n",  "$3\r\nabc\r\n",
@@ -782,7 +804,13 @@ static void run_command(struct link *link, struct mini_command *command)
         note("client %d server %d: mute until %.3f ms", link->client, link->server,
              (double)link->mute_until_us / 1000);
     }
-    send_reply(link, reply, size, now_us);
+    if (profile == ROUNDS && !faults_ended && takes && command->changed &&
+        is_decided(command->arguments[0])) {
+        flow_clear(&link->back); /* as a late grant would count by the clock. R8 */
+        link_cut(link);
+    } else {
+        send_reply(link, reply, size, now_us);
+    }
     if (link->server == falling && command->kind == 'I')
         falls_after_its_run_id(link);
     if (m->sweep_us == REDLOCK_NEVER && command->changed)
@@ -990,7 +1018,7 @@ static int sim_dial(void *context, struct redlock_node *node)
     link->node = n;
     link->open = 1;
     link->full = link->midway = 0;
-    link->stuck_until_us = link->mute_until_us = link->silent_us = 0;
+    link->stuck_until_us = link->mute_until_us = link->deaf_until_us = link->silent_us = 0;
     link->refused = machines[server].down;
     if (!link->refused)
         set_served(link, 1);
@@ -1097,7 +1125,7 @@ static int sim_receive(void *context, struct redlock_node *node, void *bytes, si
     unsigned there;
 
     a_moment(c);
-    if (!link->in_hole && c->here_us >= link->stuck_until_us)
+    if (!link->in_hole && c->here_us >= link_back_us(link))
         flow_arrive(back, c->here_us);
     there = back->arrived - back->first;
     if (there > 0) {
@@ -1111,7 +1139,7 @@ static int sim_receive(void *context, struct redlock_node *node, void *bytes, si
         c->heard_us[link->node] = c->here_us;
         return (int)size;
     }
-    if (link->served || link->in_hole || c->here_us < link->stuck_until_us ||
+    if (link->served || link->in_hole || c->here_us < link_back_us(link) ||
         back->part < back->parts_used)
         return 0;
     redlock_set_error(node, "receive", "closed by the server");
@@ -1551,8 +1579,8 @@ static int proves(const struct redlock_lock *lock, struct record *record)
 static void check_extension(const struct client *c, const struct redlock_lock *lock,
                             struct record *record)
 {
-    /* 0: a SET may be delayed until keys are lost before their ttl */
-    int by_clock = !(on >> STUCK & 1 && (on >> JUMP & 1 || on >> VANISH & 1));
+    /* 0: a SET may be delayed until keys are lost before their ttl; in ROUNDS the reply to it is lost */
+    int by_clock = profile == ROUNDS || !(on >> STUCK & 1 && (on >> JUMP & 1 || on >> VANISH & 1));
     uint64_t began_us = record->began_us;
     unsigned i;
 
@@ -1922,8 +1950,8 @@ static uint64_t link_next_us(const struct client *c, unsigned n)
         return link->up_us > link->stuck_until_us ? link->up_us : link->stuck_until_us;
     if ((c->interest[n] & REDLOCK_WRITABLE) && !link->full && link->to.used < ROOM)
         return c->here_us + 10;
-    if (c->here_us < link->stuck_until_us)
-        return link->stuck_until_us;
+    if (c->here_us < link_back_us(link))
+        return link_back_us(link);
     if (link->back.arrived > link->back.first ||
         (!link->served && link->back.part == link->back.parts_used))
         return c->here_us;
@@ -1962,7 +1990,9 @@ static void begin_lock(struct client *c, unsigned i)
     own_keys[i][0] = 'b';
     own_keys[i][1] = (char)('0' + i);
     redlock_lock_init(lock, bursts ? own_keys[i] : keys[key], 2,
-                      profile == DISTANT ? ttl_ms : draw_ttl());
+                      profile == DISTANT  ? ttl_ms
+                      : profile == ROUNDS ? longest_ms
+                                          : draw_ttl());
     if (roll(4) == 0) {
         set_holder(lock, c->holder, sizeof c->holder);
     }
@@ -2433,6 +2463,8 @@ static void end_faults(void)
             links[i].stuck_until_us = now_us;
         if (links[i].mute_until_us > now_us)
             links[i].mute_until_us = now_us;
+        if (links[i].deaf_until_us > now_us)
+            links[i].deaf_until_us = now_us;
     }
     for (i = 0; i < server_count; i++)
         for (n = 0; n < client_count; n++)
@@ -2932,13 +2964,218 @@ static void strike(unsigned what)
         holder_auto_extends_a_shorter_ttl();
 }
 
+/* ---- Profile ROUNDS: what replies to extensions prove. R8, R9 ------------------------------- */
+
+/* Commands or replies of some connections of the client are late, for a part of a round, for some rounds, or until the connection
+   is closed; or a connection breaks. */
+static void delay_some(struct client *c)
+{
+    unsigned n;
+
+    for (n = 0; n < c->listed; n++) {
+        unsigned what = roll(8);
+        uint64_t until_us =
+            now_us + 1 + roll(roll(3) > 0 ? node_timeout_ms : 8 * node_timeout_ms) * MS;
+        struct link *link = c->link[n] >= 0 ? &links[c->link[n]] : NULL;
+
+        if (link == NULL || what > 4)
+            continue;
+        disturb(c, link->server, until_us);
+        if (what < 2)
+            link->deaf_until_us = until_us;
+        else if (what < 4)
+            link->mute_until_us = until_us;
+        else
+            link_cut(link);
+        note("client %d server %d: %s until %.3f ms", number_of(c), link->server,
+             what < 2   ? "deaf"
+             : what < 4 ? "mute"
+                        : "cut",
+             (double)until_us / 1000);
+    }
+    stale_servers = stale_clients = ~0U;
+}
+
+/* What is under way arrives, also on connections that were closed. */
+static void all_arrive(unsigned one_in)
+{
+    unsigned i;
+
+    for (i = 0; i < LINKS; i++)
+        if (links[i].served && roll(one_in) == 0)
+            links[i].stuck_until_us = links[i].mute_until_us = links[i].deaf_until_us = now_us;
+    stale_servers = stale_clients = ~0U;
+}
+
+/* The server loses the keys of this lock, if it is held. An attempt would not notice that its key is lost: so no other key is. */
+static void lose(int server, const struct redlock_lock *lock)
+{
+    struct machine *m = at_its_time(server);
+    char token[80];
+    unsigned i, size = put_token(lock, token);
+
+    for (i = 0; i < m->mini.used && lock->valid_until_us != 0; i++) {
+        struct mini_key *key = &m->mini.keys[i];
+        if (key->name.size > 0 && key->value_size == size &&
+            is_same_token(key->value, token, size)) {
+            notify(NULL, server, name_of(&key->name));
+            key->name.size = 0;
+        }
+    }
+    faults_seen[VANISH]++;
+    disturb_all(server, now_us);
+    note("server %d loses the key", server);
+}
+
+/* Another client has the lock for a moment. It is not disturbed. */
+static void another_has_the_rest(const struct client *c, int stays, const struct redlock_lock *lock)
+{
+    struct client *other =
+        &clients[((unsigned)(c - clients) + 1 + roll(client_count - 1)) % client_count];
+    int i;
+
+    for (i = 0; i < (int)server_count; i++)
+        if (i != stays && roll(8) > 0)
+            lose(i, lock);
+    if (other->records[0].what != ' ' || other->locks[0].valid_until_us != 0)
+        return;
+    catch_up(other);
+    start(other, 0, 'a', 0);
+    pass(longest_round_trip_us() + roll(2) * MS);
+    catch_up(other);
+    if (roll(8) > 0)
+        start(other, 0, 'r', 0);
+    pass(longest_round_trip_us());
+}
+
+/* Lock k of `c`, or the lock to which it is handed over now. */
+static struct client *next_holder(struct client *c, unsigned *k)
+{
+    if (roll(4) == 0 && c->records[*k].what == ' ' && c->locks[*k].valid_until_us != 0) {
+        catch_up(c);
+        hand_off_and_abandon(c, *k);
+    }
+    return holder(k);
+}
+
+/* A repair may be under way. While a round is under way other servers lose the key, another client has the lock, and what was late arrives.
+   Then the holder goes on. */
+static void another_has_it_in_a_round(void)
+{
+    unsigned k;
+    struct client *c = holder(&k);
+    int stays = (int)roll(server_count),
+        repaired = (int)(((unsigned)stays + 1 + roll(server_count - 1)) % server_count);
+
+    c->locks[k].ttl_ms = c->records[k].what == ' ' ? longest_ms : c->locks[k].ttl_ms;
+    if (roll(4) > 0 && c->records[k].what == ' ') {
+        lose(repaired, &c->locks[k]);
+        aimed = repaired;
+        extend_if_held(c, k);
+        pass(2 * longest_round_trip_us() + 1 * MS);
+        if (roll(3) == 0) { /* until it is repaired on another connection */
+            pass((5 * node_timeout_ms + roll(60)) * MS);
+            holder_extends_often();
+        }
+        aimed = -1;
+    }
+    c = next_holder(c, &k);
+    delay_some(c);
+    extend_if_held(c, k);
+    pass(roll(2) * longest_round_trip_us() + roll(2) * MS);
+    another_has_the_rest(c, stays, &c->locks[k]);
+    all_arrive(1 + roll(3));
+    pass(roll(2) * longest_round_trip_us() + roll(2) * MS);
+    c = next_holder(c, &k);
+    if (roll(2) == 0)
+        delay_some(c);
+    extend_if_held(c, k);
+    pass(roll(2) * (node_timeout_ms + roll(4)) * MS);
+    all_arrive(1 + roll(3));
+    holder_extends_often();
+}
+
+/* A server that has lost the key grants the lock to another client, restarts empty, and is repaired, before that client knows: its connection
+   is silent. Then the other servers lose the key, and grant the lock to that client, which holds it. R14 */
+static void a_grant_is_forgotten(struct client *c, unsigned k)
+{
+    struct client *other =
+        &clients[((unsigned)(c - clients) + 1 + roll(client_count - 1)) % client_count];
+    unsigned n, times;
+    int stays = (int)roll(server_count),
+        forgets = (int)(((unsigned)stays + 1 + roll(server_count - 1)) % server_count);
+
+    if (other->records[0].what != ' ' || other->locks[0].valid_until_us != 0 ||
+        machines[forgets].away_until_us > 0)
+        return;
+    lose(forgets, &c->locks[k]);
+    for (n = 0; n < node_count; n++)
+        if (other->link[n] >= 0 && server_of[n] != forgets && server_of[n] != stays)
+            links[other->link[n]].mute_until_us = now_us + 2 * SECOND;
+    catch_up(other);
+    start(other, 0, 'a', 0);
+    pass(longest_round_trip_us() + 100);
+    for (n = 0; n < node_count; n++)
+        if (other->link[n] >= 0 && server_of[n] == forgets)
+            links[other->link[n]].deaf_until_us = now_us + 2 * SECOND;
+    crash(forgets, 1);
+    machines[forgets].away_until_us = now_us + 1;
+    for (times = 2 + roll(4); times > 0; times--) {
+        extend_if_held(c, k);
+        pass(2 * longest_round_trip_us());
+    }
+    for (n = 0; n < server_count; n++)
+        if ((int)n != stays && (int)n != forgets)
+            lose((int)n, &c->locks[k]);
+    for (n = 0; n < LINKS; n++)
+        links[n].mute_until_us = now_us;
+    stale_servers = stale_clients = ~0U;
+    pass(2 * longest_round_trip_us());
+    holder_extends_often();
+    all_arrive(1);
+    pass((2 * longest_ms + 4000) * MS); /* until all servers may vote */
+}
+
+/* One move of profile ROUNDS. */
+static void rounds_move(void)
+{
+    unsigned k, what = roll(16);
+    struct client *c = holder(&k);
+
+    catch_up(c);
+    if (c->locks[k].valid_until_us == 0 && c->records[k].what == ' ') {
+        if (roll(2) == 0)
+            delay_some(c);
+        start(c, k, 'a', roll(2) * roll(ttl_ms));
+    } else if (what < 4 && guarded && c->records[k].what == ' ') {
+        a_grant_is_forgotten(c, k);
+    } else if (what < 8) {
+        another_has_it_in_a_round();
+    } else if (what < 10) {
+        holder_extends_often();
+    } else if (what < 11) {
+        all_arrive(1 + roll(3));
+    } else if (what < 12 && has(KEY_LOSS)) {
+        restart((int)roll(server_count));
+    } else if (what < 13 && c->records[k].what == ' ') {
+        hand_off_and_abandon(c, k);
+    } else if (what < 14) {
+        operate(&clients[roll(client_count)], 0);
+    } else {
+        delay_some(c);
+        extend_if_held(c, k);
+    }
+}
+
 /* One move of profile LATE: operations and faults that matter when commands of closed connections run late. */
 static void move(void)
 {
-    unsigned what = profile == CALLS ? 0 : roll(22);
+    unsigned what = profile == CALLS || profile == ROUNDS ? 0 : roll(22);
 
     if (profile == CALLS)
         call_move();
+    else if (profile == ROUNDS)
+        rounds_move();
     else if (what < 6)
         operate(&clients[0], 0);
     else if (what < 12)
@@ -3216,7 +3453,9 @@ static unsigned draw_faults(int beyond)
         faults = roll(2) << RATES;
     else if (profile == CALLS)
         faults = 1U << CRASH | 1U << HANG | (faults & (in_moves ? 1U << STUCK : ~0U));
-    if (beyond && profile == LATE)
+    if (profile == ROUNDS)
+        faults = 1U << STUCK | 1U << VANISH | roll(2) << KEY_LOSS;
+    else if (beyond && profile == LATE)
         faults |= 1U << VANISH | roll(2) << KEY_LOSS;
     else if (beyond)
         faults |= (1 + roll(7)) << VANISH;
@@ -3228,13 +3467,14 @@ static void draw_world(uint32_t seed)
 {
     unsigned drawn = roll(12);
 
-    profile = seed % 8 == 7                   ? CALLS
-              : seed % 8 == 3                 ? DISTANT
-              : drawn < 6                     ? ANY
-              : drawn < 8                     ? LATE
-              : drawn < 10                    ? HEALTHY
-              : drawn < 11 || REDLOCK_MINIMAL ? HAND_OFF
-                                              : DUPLICATE;
+    profile = seed % 8 == 7                       ? CALLS
+              : seed % 8 == 3                     ? DISTANT
+              : seed % 8 == 5 && !REDLOCK_MINIMAL ? ROUNDS
+              : drawn < 6                         ? ANY
+              : drawn < 8                         ? LATE
+              : drawn < 10                        ? HEALTHY
+              : drawn < 11 || REDLOCK_MINIMAL     ? HAND_OFF
+                                                  : DUPLICATE;
     profiles_seen[profile]++;
     fair = seed / 8 % 8 == 2 ? FAIR : seed / 8 % 8 == 5 ? LYING : UNFAIR; /* with each profile */
     node_count = 1 + roll(SERVERS);
@@ -3250,6 +3490,12 @@ static void draw_world(uint32_t seed)
         client_count = 2 + roll(2);
         lock_count = 1 + roll(2);
         node_timeout_ms = 5 + roll(10);
+    }
+    if (profile == ROUNDS) {
+        node_count = SERVERS < 3 ? SERVERS : roll(8) == 0 && SERVERS >= 5 ? 5 : 3;
+        client_count = 2 + roll(2);
+        lock_count = 1;
+        node_timeout_ms = 8 + roll(12);
     }
     if (profile == DUPLICATE && node_count < 3 && SERVERS >= 3)
         node_count = 3;
@@ -3339,13 +3585,14 @@ static void draw(uint32_t seed)
     memset(clients, 0, client_count * sizeof *clients);
     if (profile == HEALTHY || profile == DISTANT)
         beyond = 0;
-    else if ((profile == LATE && roll(3) == 0) || (profile == CALLS && in_moves && roll(2)))
+    else if (profile == ROUNDS || (profile == LATE && roll(3) == 0) ||
+             (profile == CALLS && in_moves && roll(2)))
         beyond = 1;
     on = draw_faults(beyond);
     if (twin >= 0) /* without the run_id of a restart the two addresses look like two servers */
         on &= ~(1U << STUCK | 1U << HOLE);
     lazy = roll(4) == 0;
-    in_moves |= profile == LATE && roll(4) > 0;
+    in_moves |= profile == ROUNDS || (profile == LATE && roll(4) > 0);
     if (REDLOCK_MINIMAL && !beyond)
         on &= ~(1U << KEY_LOSS); /* this build has no guard against it */
     guarded = !REDLOCK_MINIMAL && (on >> KEY_LOSS & 1) != 0 && !(beyond && roll(2));
