@@ -2182,6 +2182,8 @@ static unsigned draw_listed(void)
     return roll(2) ? node_count : quorum + roll(node_count - quorum + 1);
 }
 
+static void expect(int got, int expected, const char *message);
+
 /* The client `to` adopts lock i of `c` as its lock k; `c` then abandons the lock or ends. */
 static void hand_off_to(struct client *c, unsigned i, struct client *to, unsigned k)
 {
@@ -2189,7 +2191,7 @@ static void hand_off_to(struct client *c, unsigned i, struct client *to, unsigne
     struct redlock_lock *lock = &to->locks[k];
     uint64_t until_us = held_until_us(c, from);
     uint32_t left_ms = 0;
-    unsigned n;
+    unsigned n, known = 0;
 
     if (REDLOCK_MINIMAL || c->records[i].what == 'a') /* acquired, but not reported yet */
         return;
@@ -2202,18 +2204,27 @@ static void hand_off_to(struct client *c, unsigned i, struct client *to, unsigne
     for (n = 0; n < server_count && c->here_us > now_us; n++)
         disturb(to, (int)n, c->here_us);
     to->here_us = c->here_us;
-    if (until_us > to->here_us + 2 * MS && roll(16) != 0)
+    if (until_us > to->here_us + 2 * MS && roll(profile == ROUNDS ? 4 : 16) != 0)
         left_ms = (uint32_t)((until_us - to->here_us) / MS * 99 / 100);
     if (left_ms > from->ttl_ms)
         left_ms = from->ttl_ms;
     redlock_lock_init(lock, from->key, from->key_size, from->ttl_ms);
     memcpy(lock->token, from->token, sizeof lock->token);
-    memcpy(lock->generation, from->generation, sizeof lock->generation);
+    for (n = 0; n < node_count; n++) {
+        lock->generation[n] = roll(8) > 0 ? from->generation[n] : 0; /* not all are told */
+        known += lock->generation[n] != 0 && (from->members >> n & 1);
+    }
     set_label(lock, from->label, from->label_size);
     set_extra_keys(lock, from->extra_keys, from->extra_key_count);
     set_use_fencing(lock, from->use_fencing);
     set_fencing_token(lock, from->fencing_token);
     lock->members = from->members;
+    if (known < quorum && left_ms > 0) {
+        expect((int)redlock_adopt(&to->redlock, lock, left_ms), REDLOCK_INVALID_ARGUMENT,
+               "a lock is adopted without the generations of a quorum");
+        to->records[k].to_release = 0; /* what was there before is forgotten */
+        return;
+    }
     to->records[k] = c->records[i];
     to->records[k].what = ' ';
     to->records[k].check_us = 0;
