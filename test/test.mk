@@ -12,6 +12,7 @@ TIGHT = -DREDLOCK_OWED_MAX=1 -DREDLOCK_PIPELINE_MAX=4 -DREDLOCK_SEND_MAX=603
 
 LOCK_TESTS = $(notdir $(basename $(wildcard test/engine/lock_*_test.c)))
 PROGRAMS = resp_test queue_test $(LOCK_TESTS) sim fake_test net_test server_test node_test url_test
+SIM = $(wildcard test/engine/sim*.c)
 HELPERS = test/engine/fake.c test/engine/mini.c test/lib/servers.c extra/url.c
 VARIANTS = cc gcc clang gcc-san clang-san clang-msan single small large
 
@@ -44,6 +45,8 @@ $(B)/$(1)/%: $$$$(wildcard test/*/$$$$*.c) $$(OBJECTS-$(1))
 $(B)/$(1)/queue_test: test/unit/queue_test.c test/engine/lock_options.h test/lib/tap.h $(CORE) $(HEADERS) Makefile # includes node.c
 	@mkdir -p $$(@D)
 	$$(CC-$(1)) -O1 -g $(WARN) $(CHECKED) -I. -Itest/lib -Itest/engine $$< $(filter-out node.c,$(CORE)) -o $$@
+$(B)/$(1)/sim: $(SIM:%.c=$(B)/$(1)/o/%.o) $$(OBJECTS-$(1))
+	$$(COMPILE-$(1)) $$^ -o $$@
 test-$(1): deps-programs $(PROGRAMS:%=$(B)/$(1)/%)
 	prove -j 4 -e '' $(PROGRAMS:%=$(B)/$(1)/%)
 endef
@@ -338,7 +341,7 @@ test-tables: deps-programs $(B)/tables/zephyr $(B)/tables/freertos ## the tables
 
 # First the tests that `make machines` runs on this processor in minutes: they must compile, although uint32_t is unsigned long.
 test-board: deps-board
-	for each in resp_test queue_test $(LOCK_TESTS) url_test sim fake mini; do \
+	for each in resp_test queue_test $(LOCK_TESTS) url_test $(notdir $(SIM:.c=)) fake mini; do \
 	    arm-none-eabi-gcc --specs=picolibc.specs $(WARN) -fsyntax-only -I. -Itest/lib -Itest/engine test/*/$$each.c || exit 1; \
 	done
 	prove -e sh test/ports/board.sh :: $(B)
@@ -359,9 +362,9 @@ test-lwip-board: deps-lwip_board ## that firmware on real servers: cable pulled,
 
 SEEDS = 6000
 # The minimal one with few slots for requests, so that bursts fill the rings.
-$(B)/sim $(B)/sim-minimal: test/engine/sim.c test/engine/mini.c test/engine/mini.h test/engine/lock_options.h test/lib/tap.h $(CORE) $(HEADERS)
+$(B)/sim $(B)/sim-minimal: $(SIM) test/engine/sim.h test/engine/mini.c test/engine/mini.h test/engine/lock_options.h test/lib/tap.h $(CORE) $(HEADERS)
 	@mkdir -p $(@D)
-	$(CC) -O3 -flto=auto -g $(WARN) $(CHECKED) $(if $(findstring minimal,$@),-DREDLOCK_MINIMAL=1 -DREDLOCK_PIPELINE_MAX=8) -I. -Itest/lib -Itest/engine $< test/engine/mini.c $(CORE) -o $@
+	$(CC) -O3 -flto=auto -g $(WARN) $(CHECKED) $(if $(findstring minimal,$@),-DREDLOCK_MINIMAL=1 -DREDLOCK_PIPELINE_MAX=8) -I. -Itest/lib -Itest/engine $(SIM) test/engine/mini.c $(CORE) -o $@
 
 sim: deps-programs $(B)/sim $(B)/sim-minimal ## SEEDS=n simulated runs of several clients and servers with faults; FIRST=n is the first seed
 	prove -v -e '' $(B)/sim :: $(or $(FIRST),1) $(SEEDS)

@@ -485,7 +485,7 @@ is_seen() { # LIMITS
 
 # Whether the simulator finds the mutant, and with which first seed. Its time grows with the number of seeds.
 simulate() { # LIMITS
-    build "$1" && ${CC:-cc} $objects "$folder/$1/sim.o" -o "$mine/sim" || return 1
+    build "$1" && ${CC:-cc} $objects "$folder/$1"/sim*.o -o "$mine/sim" || return 1
     run $((5 + seeds / 50)) "$mine/sim" 1 "$seeds" && return 1
     first=$(sed -n 's/^not ok [0-9]* - \(seed .*\) (sim.*/\1/p' "$mine/output" | head -n 1)
     [ -z "$first" ] || seen="$seen; sim: $first"
@@ -522,7 +522,7 @@ export REDLOCK_FIRST_FAILURE=1 # one is enough to see a mutant
 rm -rf "$folder"
 mkdir -p "$folder/usual" "$folder/tight"
 table | grep -e "$pattern" >"$folder/table"
-for part in $engine resp test/engine/mini test/engine/fake $(printf 'test/engine/%s ' $tests) test/engine/sim; do
+for part in $engine resp test/engine/mini test/engine/fake $(printf 'test/engine/%s ' $tests) $(ls test/engine/sim*.c | sed 's/\.c$//'); do
     for limits in usual tight; do
         compile $limits $part.c "$folder/$limits/${part##*/}.o" || exit 1
     done

@@ -24,7 +24,7 @@ posix() {
     for test in resp_test $lock_tests sim fake_test net_test server_test node_test url_test; do
         # the linker warns that getaddrinfo in a static program needs libc's shared objects; it is shown only after a failure
         # shellcheck disable=SC2086 # a list of words
-        "$@" $warn -D_POSIX_C_SOURCE=200809L -static test/*/$test.c test/engine/fake.c test/engine/mini.c test/lib/servers.c extra/url.c \
+        "$@" $warn -D_POSIX_C_SOURCE=200809L -static test/*/"$test"*.c test/engine/fake.c test/engine/mini.c test/lib/servers.c extra/url.c \
             $core net.c -o "$build/$name/$test" 2>"$build/log" || { cat "$build/log"; return 1; }
     done
     echo "$name:"
@@ -38,7 +38,7 @@ cortex_m4() {
     for test in resp_test $lock_tests sim url_test; do
         # shellcheck disable=SC2086 # a list of words
         arm-none-eabi-gcc --specs=picolibc.specs --oslib=semihost --crt0=hosted -mcpu=cortex-m4 -mthumb $warn \
-            test/*/$test.c test/engine/fake.c test/engine/mini.c extra/url.c $core -o "$build/cortex-m4/$test" \
+            test/*/"$test"*.c test/engine/fake.c test/engine/mini.c extra/url.c $core -o "$build/cortex-m4/$test" \
             -Wl,--defsym=__flash=0 -Wl,--defsym=__flash_size=0x400000 -Wl,--defsym=__ram=0x21000000 \
             -Wl,--defsym=__ram_size=0x1000000 -Wl,--defsym=__stack_size=0x10000 -Tpicolibc.ld || return 1
     done
