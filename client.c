@@ -463,8 +463,8 @@ void redlock_handle_events(struct redlock_client *client, unsigned i, unsigned e
         rl_take_replies(client, node, RL_READS_MAX);
 }
 
-/* Moves to TURN the locks that this tick must step: those whose time is up, and those that can be
-   sent to a node that is ready now. */
+/* Moves to TURN the locks that this tick must step: those whose time is up, and those whose command
+   can be sent to a node that is ready now. No list is searched if no lock wants such a node. */
 static void rl_client_wake(struct redlock_client *c)
 {
     unsigned ready = c->priv.jammed ? 0 : c->priv.in[REDLOCK_NODE_READY] & ~(unsigned)c->priv.full;

@@ -14,9 +14,9 @@
 /* ---- Scripts -------------------------------------------------------------------------------- */
 
 /* They do the same in Lua 5.1 to 5.4: numbers are made of strings explicitly, and no integer is
-   made by / or ^, which give floats from 5.3 on. Each script begins with this. So many bytes of a
-   value say whose it is; the next eight are its generation, which differs after a repair. A label
-   that is the token counts as a whole, and has no generation. R9 */
+   made by / or ^, which give floats from 5.3 on. Each script begins with this. The first m
+   characters of a value say whose the key is; the next eight are its generation, which differs
+   after a repair. A label that is the token counts as a whole, and has no generation. R9 */
 #if !REDLOCK_MINIMAL
 static const char rl_head[] = "local c,K,A,N,m=redis.call,KEYS,ARGV,tonumber,32 ";
 static const char rl_label_head[] = "local c,K,A,N,m=redis.call,KEYS,ARGV,tonumber,-1 ";
@@ -36,9 +36,9 @@ static const char rl_delete_script[] =
     "end "
     "r=v~=1 and(v or r==1 and 0)or r end return r";
 #define RL_DELETE_SHA1 "a0e501ec74877f5781f8ca29d772eb1b19854374"
-/* Extends. Returns the generation of the keys: all are ours, and were created by one command, so
-   that any that was gone in between shows; 0: some are not. Unless a third argument forbids it,
-   missing keys are created, with the generation of this token, which all keys get then. Never
+/* Extends. Returns the generation of the keys, if all are ours and of one generation, so that a
+   key which was gone meanwhile shows; else 0. Unless a third argument forbids it, missing keys are
+   created where no key is another client's: then all keys get the generation of this token. Never
    shortens, because this command may run late, after a longer extension (R8). PEXPIRE works when
    the server is out of memory, SET does not. */
 static const char rl_extend_script[] =
@@ -139,7 +139,7 @@ typedef char rl_owed_holds_the_longest_release[sizeof((struct redlock_owed *)0)-
 
 /* ---- Writing -------------------------------------------------------------------------------- */
 
-/* The words of each command; none where a feature is left out. How many they are, with one key, goes
+/* The words of each command; none where a feature is left out. Their number, with one key, goes
    first. In front of each word stands its length, added to '0': X is 40. A control character stands
    for what varies, see rl_put_value. The control characters have these numbers, in octal: */
 enum rl_value {

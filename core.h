@@ -1,14 +1,15 @@
 /* core.h - private: what the files of the engine know of each other. Programs never include it.
-   Each file calls only the files below it:
+   Each layer calls only the layers below it; redlock.c, hold.c and wait.c are one layer:
 
        client.c    set-up, checks of arguments, event loop, blocking calls
-       redlock.c   the life of a lock: attempts, votes, retries, extension, release
-       fair.c      the wait queue of a lock, an optional feature
+       redlock.c   the life of a lock: attempts, votes, decision, rollback, release
+       hold.c        how a held lock is kept: extension, repair, renewal
+       wait.c        when a waiter asks again: pauses, notifications, the wait queue
        node.c      a connection: connect, handshake, requests and replies, sending, time limits
        command.c   the commands on the wire, what a reply means, texts for people
 
-   What they offer each other stands in this order, from command.c to redlock.c; the conditions of
-   optional features come last.
+   What they offer each other stands here from command.c upwards; the conditions of optional
+   features come last.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -32,8 +33,8 @@
 #define RL_ASSERT(condition) ((void)(condition))
 #endif
 
-/* Define this to follow the decisions: a text, the lock or node, and a number. It stands where a lock or
-   a node changes its state, where a vote comes, and where a quorum has confirmed. */
+/* Define this to follow the decisions: a text, the lock or node, and a number. It stands where a
+   lock or a node changes its state, where a vote comes, and where a quorum has confirmed. */
 #ifndef RL_TRACE
 #define RL_TRACE(what, object, value) ((void)0)
 #endif
@@ -185,7 +186,7 @@ enum rl_command {
     RL_LEAVE,   /* or by a script that also takes the holder out of the wait queue. R19 */
     RL_ENTER,   /* enter the wait queue, and ask for the place. R19 */
 
-    /* The handshake, in this order. An error before TRACK fails the node. R12 */
+    /* The handshake, in this order; rl_handshake_fails says which errors fail the node. R12 */
     RL_HELLO,
     RL_HELLO_AUTH,
     RL_AUTH,
@@ -348,8 +349,8 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
 /* Sends what the socket takes. */
 REDLOCK_PRIVATE void rl_transmit(struct redlock_client *c, struct redlock_node *node);
 
-/* The replies that a lock or a redlock_owed waits for from node i, `most` at most, go to `owed`; they
-   are dropped if it is NULL. */
+/* The replies that a lock or a redlock_owed waits for from node i, `most` at most, go to `owed`;
+   NULL: they are dropped. */
 REDLOCK_PRIVATE void rl_disown_replies(struct redlock_client *c, const void *owner, unsigned i,
                                        unsigned most, struct redlock_owed *owed);
 
@@ -368,13 +369,13 @@ struct rl_input {
     unsigned reads; /* how many more may be done */
 };
 
-/* Connects a node that is IDLE, or DOWN when its pause is over. Before the moment too_late_us a
-   pause that would end after it is cut to a 64th; 0 is in the past, and cuts none. R5 */
+/* Connects a node that is IDLE, or DOWN when its pause is over. If the pause would end after the
+   moment too_late_us, a 64th of it is waited for; 0: never shortened. R5 */
 REDLOCK_PRIVATE void rl_connect_if_due(struct redlock_client *c, struct redlock_node *node,
                                        uint64_t too_late_us);
 
-/* When a node owes a reply or a connection, or takes no bytes, for too long; REDLOCK_NEVER if it
-   owes nothing, or has replied since the last tick. R5 */
+/* The moment from which on a node has owed a reply or a connection, or has taken no bytes, for too
+   long; REDLOCK_NEVER if it owes nothing, or has replied since the last tick. R5 */
 REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
                                           const struct redlock_node *node);
 
@@ -468,9 +469,9 @@ static inline int rl_others_had_it(const struct redlock_lock *lock)
 
 /* Lists that a lock may stand in. LINE: to begin an attempt when it can. TURN: to be stepped in
    this tick. WAIT: for a reply, for a node, or for its time. WAIT_HELD: the same, for a held lock.
-   DONE: for redlock_next_completed. WAIT and WAIT_HELD are sorted by time; in each, locks mostly
-   come in that order. The order of the lists matters: a lock with an attempt or a round stands in
-   TURN or WAIT, and waiters are notified in that order. */
+   DONE: for redlock_next_completed. In each, locks stand in the order in which they came; due times
+   are in the heap. The order of the lists matters: a lock with an attempt or a round stands in TURN
+   or WAIT, and waiters are notified in that order. */
 enum rl_list { RL_NOWHERE, RL_LINE, RL_TURN, RL_WAIT, RL_WAIT_HELD, RL_DONE };
 
 static inline struct redlock_list *rl_list(struct redlock_client *c, unsigned which)
@@ -497,7 +498,7 @@ REDLOCK_PRIVATE void rl_lock_move(struct redlock_client *c, struct redlock_lock 
 /* Something happened to the lock: the next tick steps it. */
 REDLOCK_PRIVATE void rl_lock_schedule(struct redlock_client *c, struct redlock_lock *lock);
 
-/* Takes the replies of a node. */
+/* Takes the replies of a node: reads from it `reads` times at most. */
 REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_node *node,
                                      unsigned reads);
 
@@ -544,7 +545,7 @@ REDLOCK_PRIVATE void rl_begin_round(struct redlock_client *c, struct redlock_loc
 REDLOCK_PRIVATE void rl_await_votes(struct redlock_client *c, struct redlock_lock *lock,
                                     enum rl_state state);
 
-/* Ends an attempt that failed or was cancelled, or a lock that is lost. R4 */
+/* Ends an attempt that failed or was cancelled, or a lock that is lost: enters ROLLING_BACK. R4 */
 REDLOCK_PRIVATE void rl_roll_back(struct redlock_client *c, struct redlock_lock *lock,
                                   enum redlock_status outcome);
 
@@ -561,12 +562,13 @@ REDLOCK_PRIVATE void rl_turn_all(struct redlock_client *c);
 /* The generation in which the lock is acquired: that of its token. R9 */
 REDLOCK_PRIVATE uint32_t rl_token_generation(const struct redlock_lock *lock);
 
-/* Whether the key is to be created again on a node, where no generation is known. R9 */
+/* Whether the next command to a node is to create the key if it is missing: no generation is
+   known. R9 */
 REDLOCK_PRIVATE int rl_hold_repairs(const struct redlock_client *c, const struct redlock_lock *lock,
                                     const struct redlock_node *node);
 
-/* Takes what a reply says about the key on that node; a yes that proves nothing of the time before
-   the round becomes RL_UNPROVED. R8, R9 */
+/* Takes what a reply says about the key on that node: its generation, whether it is a member. A yes
+   that proves nothing of the time before the round becomes RL_UNPROVED. R8, R9 */
 REDLOCK_PRIVATE void rl_hold_learn(const struct redlock_client *c, struct redlock_lock *lock,
                                    const struct redlock_node *node, struct rl_reply *reply);
 
@@ -592,7 +594,7 @@ REDLOCK_PRIVATE void rl_extension_end(struct redlock_client *c, struct redlock_l
 REDLOCK_PRIVATE uint64_t rl_renewal_due(const struct redlock_client *c,
                                         const struct redlock_lock *lock);
 
-/* It is due soon where that makes a member of a node that has the key. */
+/* The next automatic extension is due soon where it makes a member of a node that has the key. */
 REDLOCK_PRIVATE void rl_renewal_hasten(const struct redlock_client *c, struct redlock_lock *lock);
 
 /* ---- A waiter (wait.c) ---------------------------------------------------------------------- */

@@ -1,18 +1,19 @@
-/* hold.c - how a held lock is kept: what replies tell about its keys, extension, repair of nodes that
-   have lost the key, automatic renewal. Called by redlock.c, which has the states.
+/* hold.c - how a held lock is kept: what replies tell about its keys, extension, repair of nodes
+   that have lost the key, automatic renewal. Called by redlock.c, which has the states.
 
    R2 goes on while the lock is held: nodes that were not asked before the decision are asked.
 
    R8  Only members confirm: nodes that granted the lock while it was valid, or that confirmed an
        extension that succeeded, in a generation that was known before it began (R9). A failed
        extension leaves the validity as it was, and none shortens it. So a success proves, without
-       any clock, that nobody else held the lock up to the start of the round; only a grant that came
-       after the decision rests on the validity (R3).
-   R9  Repair by generations. Each command that creates the key writes a number into its value that no
-       other such command of this token to this node has: the last bytes of the token, which an
+       any clock, that no other client held the lock up to the start of the round; only a grant that
+       came after the decision rests on the validity (R3).
+   R9  Repair by generations. Each command that creates the key writes a number into its value that
+       no other such command of this token to this node has: the last bytes of the token, which an
        extension replies. A yes is a vote only if it tells the generation that was known before the
        round began; another one means that the key was gone meanwhile, so the node is no member.
-       Where none is known the key is created again, at once, while the lock is valid.
+       Where none is known, the next command creates the key if it is missing, while the lock is
+       valid. It is sent at once where an extension has just found no key.
    R10 Bounded extension. Auto-extension runs a third of the ttl after the last success, at once if
        less than two thirds are left, and after a failure again until the validity ends.
 
@@ -24,16 +25,15 @@
 
 /* ---- What a reply says about the key --------------------------------------------------------- */
 
-/* The generation in which the lock is acquired: that of its token. R9 */
 REDLOCK_PRIVATE uint32_t rl_token_generation(const struct redlock_lock *lock)
 {
     return REDLOCK_MINIMAL || lock->token_is_label ? 1
                                                    : rl_generation(lock->token + RL_TOKEN_OWNER);
 }
 
-/* Whether the key is to be created again on a node: where no generation is known. If the key is
-   there, in our token or another one, the script leaves it as it is. A lock without a quorum of
-   members is lost, and not repaired. A label that is the token has no room for a generation. R9 */
+/* If the key is there, with our token or another one, the script leaves it as it is. A lock without
+   a quorum of members is lost, and not repaired. A label that is the token has no room for a
+   generation. R9 */
 REDLOCK_PRIVATE int rl_hold_repairs(const struct redlock_client *c, const struct redlock_lock *lock,
                                     const struct redlock_node *node)
 {
@@ -41,8 +41,8 @@ REDLOCK_PRIVATE int rl_hold_repairs(const struct redlock_client *c, const struct
            rl_is_quorum(c, lock->members) && !rl_past(c, lock->valid_until_us);
 }
 
-/* An extension did not find our key: the node is no member, and the key is created again at once.
-   A repair that found the key of another client is not. R9 */
+/* An extension did not find our key: the node is no member any more, and is sent the repair at
+   once. If a repair has found the key of another client, the next round tries again. R9 */
 static void rl_learn_loss(const struct redlock_client *c, struct redlock_lock *lock,
                           const struct redlock_node *node, unsigned command)
 {
@@ -53,7 +53,7 @@ static void rl_learn_loss(const struct redlock_client *c, struct redlock_lock *l
         rl_set(&lock->priv.unsent, node->priv.bit);
 }
 
-/* The node has our key, in this generation. R8, R9 */
+/* The node has our key, in this generation: takes or gives the membership, and the vote. R8, R9 */
 static void rl_learn_generation(const struct redlock_client *c, struct redlock_lock *lock,
                                 const struct redlock_node *node, struct rl_reply *reply,
                                 uint32_t generation)
@@ -72,7 +72,7 @@ static void rl_learn_generation(const struct redlock_client *c, struct redlock_l
     }
     if (!rl_is(reply->command, RL_EXTENDS))
         return;
-    /* This round began when the generation was not known: the yes proves nothing of the time
+    /* The generation was not known when this round began: the yes proves nothing of the time
        before. */
     if (lock->priv.round.fresh & bit)
         reply->vote = RL_UNPROVED;
@@ -81,7 +81,6 @@ static void rl_learn_generation(const struct redlock_client *c, struct redlock_l
         rl_set(&lock->members, bit);
 }
 
-/* What the reply says about the key on that node. R8, R9 */
 REDLOCK_PRIVATE void rl_hold_learn(const struct redlock_client *c, struct redlock_lock *lock,
                                    const struct redlock_node *node, struct rl_reply *reply)
 {
@@ -93,9 +92,9 @@ REDLOCK_PRIVATE void rl_hold_learn(const struct redlock_client *c, struct redloc
         rl_learn_loss(c, lock, node, reply->command);
 }
 
-/* A grant after the decision: while the lock is valid slower nodes still become members. While a
-   fencing token is agreed on, they are members if the lock is held. A node that was asked after the
-   decision is not: the next extension makes it one. R8 */
+/* While the lock is valid, slower nodes still become members; and so they do while the nodes agree
+   on its fencing token, as the lock may become held. A node that was asked after the decision does
+   not: the next extension makes it a member. R8 */
 REDLOCK_PRIVATE void rl_hold_count_late_grant(const struct redlock_client *c,
                                               struct redlock_lock *lock, unsigned bit,
                                               const struct rl_reply *reply)
@@ -108,13 +107,11 @@ REDLOCK_PRIVATE void rl_hold_count_late_grant(const struct redlock_client *c,
 
 /* ---- Late nodes ------------------------------------------------------------------------------ */
 
-/* Nodes that were not sent the lock yet are sent it while it is held. R2 */
 REDLOCK_PRIVATE void rl_hold_ask_rest(const struct redlock_client *c, struct redlock_lock *lock)
 {
     lock->priv.unsent = c->priv.all & (redlock_mask)~lock->priv.attempt.asked;
 }
 
-/* A held lock: late grants count, and nodes that are ready only now are sent the command. R2 */
 REDLOCK_PRIVATE void rl_hold_serve(struct redlock_client *c, struct redlock_lock *lock)
 {
     if (rl_past(c, lock->valid_until_us))
@@ -124,10 +121,9 @@ REDLOCK_PRIVATE void rl_hold_serve(struct redlock_client *c, struct redlock_lock
 
 /* ---- Extension ------------------------------------------------------------------------------- */
 
-/* The next automatic extension is due when a third of the ttl has passed since the last round, or
-   at once if less than two thirds are left, and at the end of the validity at the latest. The ttl
-   may have changed: where it is shorter now, nodes that were repaired have the key for the shorter
-   one. R10 */
+/* When a third of the ttl has passed since the last round, or at once if less than two thirds are
+   left, and at the end of the validity at the latest. The caller may have shortened the ttl: then
+   repaired nodes have the key for the shorter time, although the validity lasts longer. R10 */
 REDLOCK_PRIVATE uint64_t rl_renewal_due(const struct redlock_client *c,
                                         const struct redlock_lock *lock)
 {
@@ -140,8 +136,8 @@ REDLOCK_PRIVATE uint64_t rl_renewal_due(const struct redlock_client *c,
     return due_us;
 }
 
-/* Nodes that have the key, but were asked or repaired only after the decision, so that a round must
-   make them members. R2, R8 */
+/* Nodes that have the key, but were asked or repaired only after the decision: the next round makes
+   them members. R2, R8 */
 static unsigned rl_unconfirmed(const struct redlock_client *c, const struct redlock_lock *lock)
 {
     unsigned nodes = lock->priv.round.fresh & ~(unsigned)lock->members, left;
@@ -153,8 +149,8 @@ static unsigned rl_unconfirmed(const struct redlock_client *c, const struct redl
     return nodes;
 }
 
-/* Such nodes become members soon, and not a third of the ttl later: until then the lock lasts on
-   fewer nodes than have it. The last automatic extension is not spent on that. */
+/* So they become members soon, and not a third of the ttl later: until then fewer nodes keep the
+   lock than have its key. The last automatic extension is not spent on that. */
 REDLOCK_PRIVATE void rl_renewal_hasten(const struct redlock_client *c, struct redlock_lock *lock)
 {
     if (lock->priv.op.renewals > 1 && rl_unconfirmed(c, lock) != 0)
@@ -173,8 +169,8 @@ static uint64_t rl_renewal_retry(struct redlock_client *c, struct redlock_lock *
     return due_us;
 }
 
-/* Asks all nodes; only members vote. The last votes are kept until then: they tell why a lock is
-   lost. R8, R9 */
+/* All nodes are asked; only members vote. If the lock is lost, the votes of the last round stay, as
+   they tell why. R8, R9 */
 REDLOCK_PRIVATE void rl_extension_begin(struct redlock_client *c, struct redlock_lock *lock)
 {
     if (!rl_is_quorum(c, lock->members)) {
@@ -185,15 +181,16 @@ REDLOCK_PRIVATE void rl_extension_begin(struct redlock_client *c, struct redlock
     rl_await_votes(c, lock, RL_EXTENDING);
 }
 
-/* A round of extensions ends. Nodes that confirmed it are members from the next round on, if this
-   one proved that nobody else had the lock. R8 */
+/* After a success rl_prolong has noted which generations were known before the round, so replies
+   that still come make members. After a failure nodes that were not sent the lock yet are to be
+   sent it again. R2, R8 */
 REDLOCK_PRIVATE void rl_extension_end(struct redlock_client *c, struct redlock_lock *lock,
                                       enum redlock_status status)
 {
     if (status != REDLOCK_OK) {
         rl_hold_ask_rest(c, lock);
         lock->priv.unanswered = 0;
-    } else if (lock->extended < UINT16_MAX) { /* replies that come late still count */
+    } else if (lock->extended < UINT16_MAX) {
         lock->extended++;
     }
     if (!rl_is_auto(lock) || status == REDLOCK_CANCELLED) {

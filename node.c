@@ -17,9 +17,10 @@
        that. A denied permission that is optional turns its feature off.
    R13 One server, one vote. Each server is asked for its run_id. A node is not used when another
        node, connected or not, has said the same.
-   R14 Delayed restart. With longest_ttl_ms a server that may have lost keys is sent everything but
-       does not vote, and becomes no member, until the longest lock that it may have lost has
-       expired. A member that tells the generation that was known has not lost our key: it votes.
+   R14 Delayed restart. With longest_ttl_ms a server that may have lost keys is sent everything, but
+       has no vote and becomes no member until the longest lock that it may have lost has expired.
+       There is one exception: in an extension a member votes that tells the generation that was
+       known, as it has not lost our key.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -257,8 +258,8 @@ static void rl_request_pop(struct redlock_node *node)
         node->priv.first = 0;
 }
 
-/* Locks are mostly decided in the order in which they asked. So the search goes on where the last one
-   ended, and mostly finds the request at once, however many there are. */
+/* Locks are mostly decided in the order in which they asked. So the search goes on where the last
+   one ended, and mostly finds the request at once, however many there are. */
 REDLOCK_PRIVATE void rl_disown_replies(struct redlock_client *c, const void *owner, unsigned i,
                                        unsigned most, struct redlock_owed *owed)
 {
@@ -575,7 +576,7 @@ static unsigned rl_native_release(unsigned command, const char *version)
 }
 
 /* An item of the reply to HELLO, which is a list of names and values; some values are lists. Returns
-   what only another configuration fixes. */
+   an error that only another configuration fixes. */
 static enum rl_error rl_hello_replied(struct redlock_node *node, const struct resp_item *item)
 {
     unsigned what = node->priv.hello_next;
@@ -596,7 +597,8 @@ static enum rl_error rl_hello_replied(struct redlock_node *node, const struct re
     return RL_NO_ERROR;
 }
 
-/* Part of the reply to INFO: the run_id, the age. Returns what only another configuration fixes. */
+/* An item of the reply to INFO: the run_id, or the age. Returns an error that only another
+   configuration fixes. */
 static enum rl_error rl_info_replied(struct redlock_client *c, struct redlock_node *node,
                                      const struct resp_item *item)
 {

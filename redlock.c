@@ -1,7 +1,7 @@
-/* redlock.c - who holds the lock: attempts, votes, validity, rollback, release, fencing. Read it beside
-   [Redlock], see redlock.h. No I/O: bytes come in through redlock_handle_events, time through
-   redlock_tick. hold.c says how a held lock is kept, wait.c when a waiter asks again, node.c who can
-   be talked to.
+/* redlock.c - which client holds the lock: attempts, votes, validity, rollback, release, fencing.
+   Read it beside [Redlock], see redlock.h. No I/O: bytes come in through redlock_handle_events,
+   time through redlock_tick. hold.c says how a held lock is kept, wait.c when a waiter asks again,
+   node.c which nodes can be sent a command.
 
    The page, for many nodes at once, without blocking; rl_step has the states:
 
@@ -166,7 +166,7 @@ static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
         else if (rl_is_auto(lock))
             rl_lock_enter(lock, RL_RENEWING, rl_renewal_due(c, lock));
         else
-            rl_extension_begin(c, lock); /* EXTENDING */
+            rl_extension_begin(c, lock); /* EXTENDING; or ROLLING_BACK: lost */
         return;
 
     case RL_RENEWING: /* until the next automatic extension. R10 */
@@ -179,7 +179,7 @@ static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
         else if (due && lock->priv.op.renewals == 0)
             rl_lock_finish(c, lock, REDLOCK_EXTEND_LIMIT);
         else if (due)
-            rl_extension_begin(c, lock); /* EXTENDING */
+            rl_extension_begin(c, lock); /* EXTENDING; or ROLLING_BACK: lost */
         return;
 
     case RL_EXTENDING: /* page: a majority of those that have it, within the validity. R8, R9 */
@@ -201,7 +201,7 @@ static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
     case RL_RELEASING: /* page: compare the value, delete, on all nodes that may have it. R11 */
         if (rl_release_step(c, lock)) {
             rl_notify_own(c, lock);
-            /* there the release is sent to nodes that could not take it yet, too */
+            /* Nodes that could not be sent the release yet are sent it there. */
             rl_lock_enter(lock, RL_ROLLING_BACK, rl_release_until(c, lock));
         }
         return;
@@ -229,8 +229,7 @@ static int rl_may_follow(enum rl_state from, enum rl_state to)
     return to == RL_IDLE || (after[from] >> to & 1) != 0;
 }
 
-/* Assigns the state of a lock. No other function does, but redlock_lock_init and redlock_adopt clear
-   it to IDLE. The lock is stepped at due_us, or before when something happens to it. */
+/* No other function assigns the state, but redlock_lock_init and redlock_adopt clear it to IDLE. */
 REDLOCK_PRIVATE void rl_lock_enter(struct redlock_lock *lock, enum rl_state state, uint64_t due_us)
 {
     RL_ASSERT(rl_may_follow((enum rl_state)lock->priv.state, state));
@@ -247,8 +246,6 @@ static void rl_be_idle(struct redlock_lock *lock)
     rl_lock_enter(lock, RL_IDLE, REDLOCK_NEVER);
 }
 
-/* The operation is complete. A lock with a validity, even an expired one, stays HELD until it is
-   released. */
 REDLOCK_PRIVATE void rl_lock_finish(struct redlock_client *c, struct redlock_lock *lock,
                                     enum redlock_status status)
 {
@@ -295,10 +292,12 @@ static int rl_quorum_is_ready(const struct redlock_client *c)
     return rl_is_quorum(c, c->priv.in[REDLOCK_NODE_READY]);
 }
 
-/* Until when a lock in line waits for connections that are under way; 0: it does not. Without a
-   quorum of ready nodes for stall_ms. When it has become ready meanwhile, for 2 * node_timeout_ms
-   more, and RL_CONNECT_MS at most; but not for nodes that failed before: they may hang. For such
-   nodes alone no longer either. R2 */
+/* Until when a lock in line waits for connections that are under way; 0: it does not. Nodes that
+   failed before may hang. `short_us` is 2 * node_timeout_ms, RL_CONNECT_MS at most. R2
+   No quorum is ready: for stall_ms; for short_us if all of these nodes failed before.
+   A quorum has become ready since the lock stood in line: for short_us more; but not if all of
+   these nodes failed before.
+   A quorum was ready before: not at all. */
 static uint64_t rl_connecting_until(const struct redlock_client *c, const struct redlock_lock *lock)
 {
     uint64_t short_us = RL_CONNECT_MS * RL_MS_US, until_us;
@@ -442,9 +441,9 @@ static int rl_knows_why(const struct redlock_client *c, const struct redlock_loc
            ((lock->priv.unsent | lock->priv.unanswered) & ~(unsigned)lock->failed) == 0;
 }
 
-/* Why an attempt failed. CONTENDED: several clients may have asked at once, because too few nodes
-   refused it, or because some granted it. If quick retries do not help against grants, another client
-   holds it on few nodes: HELD. */
+/* Why an attempt failed. CONTENDED: several clients may have asked at once, as fewer than a quorum
+   have refused it, or as some node has granted it. When the quick retries are used up, a quorum
+   that refuses means HELD, although a node has granted it: the holder has a bare quorum. */
 static enum redlock_status rl_outcome(const struct redlock_client *c,
                                       const struct redlock_lock *lock)
 {
@@ -530,10 +529,10 @@ static struct redlock_owed *rl_find_owed(struct redlock_client *c)
 }
 
 /* The operation ends, but some nodes may still have the key: those that could not be sent the
-   release in time (`unsent`), where it failed for a time (`postponed`), or that have not replied.
-   They are sent it again until the key has expired. The client keeps the command, because the lock
-   is the caller's again. It keeps none with a token that the caller chose: such a token may be in
-   use again. R4 */
+   release in time, those where it failed for a time, and those that have not replied. They are sent
+   it again until the key has expired. The client keeps the command, because the lock is the
+   caller's again. It keeps none with a token that the caller chose: such a token may be in use
+   again. R4 */
 static void rl_owe(struct redlock_client *c, struct redlock_lock *lock)
 {
     redlock_mask unanswered = (redlock_mask)(lock->priv.unanswered & ~lock->refused);
@@ -594,8 +593,8 @@ static void rl_owed_tick(struct redlock_client *c)
 
 /* ---- Roll back, and retry -------------------------------------------------------------------- */
 
-/* Ends an attempt that failed or was cancelled, or a lock that is lost: its keys on some nodes
-   would keep other clients out. There are no members any more, so that no later release reports that the lock was held until now. R4 */
+/* The keys on some nodes would keep other clients out. There are no members any more, or a later
+   release would report that the lock was held until then. R4 */
 REDLOCK_PRIVATE void rl_roll_back(struct redlock_client *c, struct redlock_lock *lock,
                                   enum redlock_status outcome)
 {
@@ -617,10 +616,7 @@ static unsigned rl_unsent_up(const struct redlock_client *c, const struct redloc
     return lock->priv.unsent & ~(unsigned)c->priv.in[REDLOCK_NODE_DOWN];
 }
 
-/* Whether replies to a rollback are waited for, when others had the lock. Nodes that granted it have
-   our key, which must go. For a waiter the others tell where the key is gone already, because no
-   notification will; a quorum that has the key of another client is enough, as these nodes notify.
-   They also name the holder, for a caller that asks for it. R4, R7 */
+/* Whether replies to a rollback are waited for, when others had the lock. R4, R7 */
 static int rl_awaits_rollback(const struct redlock_client *c, const struct redlock_lock *lock)
 {
     unsigned due = rl_unsent_up(c, lock) | lock->priv.unanswered;
@@ -628,15 +624,18 @@ static int rl_awaits_rollback(const struct redlock_client *c, const struct redlo
 
     if (!rl_others_had_it(lock) || rl_past(c, lock->priv.due_us))
         return 0;
+    /* These nodes have our key, which must go. */
     if (due & lock->granted)
         return 1;
+    /* The others name the holder. They also tell where its key is gone already, as no notification
+       will. A quorum that still has it is enough: these nodes notify. */
     return (lock->priv.op.waits || rl_wants_holder(lock)) && due != 0 &&
            !rl_is_quorum(c, replied & ~(unsigned)lock->priv.attempt.free);
 }
 
 /* Releases the lock on all nodes that may have it. Returns whether that is done: each node was sent
-   the release. A node without a free request is asked for no reply then, so that it finds one. Nodes
-   that cannot be sent the release in time are left to rl_owe. R4 */
+   the release, or it is left to rl_owe. When no reply is waited for any more, nodes without a free
+   request are sent the release without asking for its reply: for that there is always room. R4 */
 static int rl_roll_back_step(struct redlock_client *c, struct redlock_lock *lock)
 {
     rl_ask_nodes(c, lock);
@@ -682,10 +681,11 @@ static void rl_begin_release(struct redlock_client *c, struct redlock_lock *lock
     rl_begin_round(c, lock);
     lock->priv.unsent = lock->priv.attempt.asked & c->priv.all;
     rl_lock_enter(lock, RL_RELEASING,
-                  c->priv.now_us); /* rl_release_step sets the time of the next look */
+                  c->priv.now_us); /* rl_release_step sets when it is due next */
 }
 
-/* The outcome of a release; REDLOCK_PENDING while replies in time may still decide it. */
+/* The outcome of a release; REDLOCK_PENDING while replies in time may still decide it. Nodes that
+   were never asked for the lock do not have the key. */
 static enum redlock_status rl_release_outcome(const struct redlock_client *c,
                                               const struct redlock_lock *lock)
 {
@@ -696,10 +696,13 @@ static enum redlock_status rl_release_outcome(const struct redlock_client *c,
 
     if (rl_is_quorum(c, lock->granted))
         return REDLOCK_OK;
+    /* Fewer than a quorum are known not to have the key. */
     if (!rl_is_quorum(c, lock->granted | lock->refused | unasked))
         return open ? REDLOCK_PENDING : REDLOCK_UNCONFIRMED;
+    /* So many members did not have the key that the lock was held no more. */
     if (!rl_is_quorum(c, lock->members & ~(unsigned)lock->refused))
         return lock->priv.round.taken ? REDLOCK_LOST : REDLOCK_EXPIRED;
+    /* It was held, and a quorum does not have the key now. */
     return open ? REDLOCK_PENDING : REDLOCK_OK;
 }
 
@@ -781,7 +784,6 @@ static uint64_t rl_release_until(const struct redlock_client *c, const struct re
     return until_us;
 }
 
-/* Enters a state that waits for votes: for each node as long as its reply may take. R15 */
 REDLOCK_PRIVATE void rl_await_votes(struct redlock_client *c, struct redlock_lock *lock,
                                     enum rl_state state)
 {
@@ -791,8 +793,8 @@ REDLOCK_PRIVATE void rl_await_votes(struct redlock_client *c, struct redlock_loc
 }
 
 /* Whether a round that has not succeeded has failed: too few of `voters` have granted the lock, or
-   may still do so. A node whose time is up may not, but others that are farther away have more
-   time. R15 */
+   may still do so. First it gives up the nodes whose time is up: others that are farther away have
+   more time. R15 */
 static int rl_has_failed(struct redlock_client *c, struct redlock_lock *lock, unsigned voters)
 {
     unsigned open;
@@ -816,8 +818,8 @@ REDLOCK_PRIVATE void rl_forget(struct redlock_client *c, struct redlock_lock *lo
     lock->priv.unanswered = 0;
 }
 
-/* Replies that are still due are no votes from now on. When the numbers begin anew they are dropped:
-   else one to a former round might count. */
+/* Replies that are still due are no votes from now on, as they name another round. When the numbers
+   of rounds begin anew, these replies are dropped: else one might count. */
 static void rl_next_round(struct redlock_client *c, struct redlock_lock *lock)
 {
     lock->priv.unanswered = 0;
@@ -827,7 +829,6 @@ static void rl_next_round(struct redlock_client *c, struct redlock_lock *lock)
     }
 }
 
-/* Begins a round: a new command to all nodes, a new count of votes. */
 REDLOCK_PRIVATE void rl_begin_round(struct redlock_client *c, struct redlock_lock *lock)
 {
     rl_next_round(c, lock);
@@ -858,9 +859,9 @@ static unsigned rl_releasing_command(const struct redlock_client *c,
 }
 
 /* How the lock is released on a node: by its cheapest release, if that serves the lock. A native one
-   compares the whole value, so the key must be in the generation of the token; it serves one key,
-   tells no waiters, and says not why it has not deleted. The hash is that of the script for random
-   tokens. R9, R11, R19 */
+   compares the whole value, so the key must be in the generation of the token. It serves one key,
+   tells no waiters, and does not say why it has not deleted. The hash is that of the script for
+   random tokens. R9, R11, R19 */
 static unsigned rl_release_for(const struct redlock_client *c, const struct redlock_lock *lock,
                                const struct redlock_node *node)
 {
@@ -917,8 +918,8 @@ static int rl_draw_generation(struct redlock_client *c, uint8_t generation[4])
     return 1;
 }
 
-/* Sends a command to ready nodes. Their replies are waited for if votes are counted, and not after
-   the decision. R2 */
+/* Sends a command to ready nodes. After the decision their replies are not waited for, but noted
+   when they come. R2 */
 static void rl_send_command(struct redlock_client *c, struct redlock_lock *lock, unsigned nodes,
                             unsigned command)
 {
@@ -930,7 +931,7 @@ static void rl_send_command(struct redlock_client *c, struct redlock_lock *lock,
     }
     sent = rl_send_of_lock(c, lock, nodes, command);
     rl_clear(&lock->priv.unsent, sent);
-    if (lock->priv.state != RL_ROLLING_BACK) /* the caller sees who failed before */
+    if (lock->priv.state != RL_ROLLING_BACK) /* the caller sees which nodes failed before */
         rl_clear(&lock->failed, sent);
     if (!rl_is_held(lock))
         rl_set(&lock->priv.unanswered, sent);
@@ -948,7 +949,7 @@ static void rl_mark_away(struct redlock_lock *lock, const struct redlock_node *n
 
     if (node->state != REDLOCK_NODE_DOWN && !(state == RL_ASKING && rl_is_failing(node)))
         return;
-    if (state != RL_ROLLING_BACK) /* by then the votes have been counted */
+    if (state != RL_ROLLING_BACK) /* there the caller sees the votes of the attempt */
         rl_set(&lock->failed, bit);
     if (node->priv.denied)
         rl_set(&lock->priv.round.denied, bit);
@@ -1009,9 +1010,9 @@ REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock 
 
 /* ---- A reply --------------------------------------------------------------------------------- */
 
-/* Whether a yes of the node is a vote. A node that may have lost keys has none in an acquire, and in
-   an extension only as a member: a member that tells the known generation has not lost our key.
-   R14 */
+/* Whether a yes of the node is a vote. A node that may have lost keys has no vote in an acquire. In
+   an extension it has one as a member: rl_hold_learn has left it a member, so it tells the
+   generation that was known, and has not lost our key. R14 */
 static int rl_has_vote(const struct redlock_client *c, const struct redlock_lock *lock,
                        const struct redlock_node *node, unsigned command)
 {
@@ -1043,8 +1044,9 @@ static void rl_note_free(struct redlock_lock *lock, unsigned nodes)
     rl_set(&lock->priv.attempt.free, nodes);
 }
 
-/* Counts a reply to the present command. After the decision a held lock notes for its caller who
-   has granted it. The replies to a rollback only name the holder, and say where the key is gone. */
+/* Counts a reply to the present command. After the decision this is no vote: a held lock notes for
+   its caller which nodes have granted it. The replies to a rollback only name the holder, and say
+   where the key is gone. */
 static void rl_count_vote(const struct redlock_client *c, struct redlock_lock *lock,
                           const struct redlock_node *node, const struct rl_reply *reply)
 {
@@ -1191,9 +1193,9 @@ REDLOCK_PRIVATE void rl_tell_broken(struct redlock_client *c)
 
 /* ---- Lists and due times --------------------------------------------------------------------- */
 
-/* Locks with a due time stand in a pairing heap, beside their list: the first is due first, and each
-   is due no later than its children. So thousands of locks that begin or fail at once cost a tick no
-   more than their number. */
+/* Locks with a due time stand in a pairing heap, beside their list: the first one is due first, and
+   each is due no later than its children. So thousands of locks that begin or fail at once cost a
+   tick no more than their number. */
 
 /* Makes one heap of two; each may be NULL. */
 static struct redlock_lock *rl_heap_meld(struct redlock_lock *first, struct redlock_lock *other)

@@ -26,10 +26,10 @@ struct redlock_node_private {
 
     /* When the connection is made again. R5 */
     uint8_t reconnect; /* 1: at once, if it is only lost, as servers close idle connections */
-    uint8_t
-        retried_at_once; /* 1: a handshake set `reconnect`, and no lock has had a reply since then */
-    uint8_t denied;      /* 1: the last error was a denial. A retry alone will not fix it */
-    uint8_t failures;    /* pauses in a row, 255 at most; a reply to a lock ends the row */
+    /* 1: a handshake set `reconnect`, and no lock has had a reply since then */
+    uint8_t retried_at_once;
+    uint8_t denied;        /* 1: the last error was a denial. A retry alone will not fix it */
+    uint8_t failures;      /* pauses in a row, 255 at most; a reply to a lock ends the row */
     uint64_t reconnect_us; /* a moment: from then on it may be connected, if it is DOWN or IDLE */
     /* A moment, the latest of these: its state changed, a reply came, the first request was queued.
        A connection or a reply that is due is due since then. */
@@ -83,9 +83,10 @@ struct redlock_lock_private {
     /* What an attempt has done to the nodes, until its lock is released or has failed. */
     struct {
         redlock_mask asked; /* nodes that may have our key: each is sent a release. R4 */
-        redlock_mask
-            proved;    /* nodes whose generation was known before a round that succeeded. R8 */
-        uint8_t round; /* its number, from 1 */
+        /* Nodes whose generation was known before a round that succeeded: a late yes to that round,
+           or to a later one, makes a member. R8 */
+        redlock_mask proved;
+        uint8_t round;                          /* the number of the present round, from 1 */
         uint8_t replies_due[REDLOCK_NODES_MAX]; /* how many replies each node owes the lock */
         uint8_t repair[4];                      /* the generation of the repair that is sent */
         redlock_mask release_failed; /* nodes where it failed for a time: it is repeated. R4 */
@@ -99,7 +100,7 @@ struct redlock_lock_private {
         redlock_mask resent;    /* nodes whose connection broke once: a second time is a failure */
         redlock_mask by_script; /* nodes where a native release did not delete. R11 */
         redlock_mask denied;    /* nodes that failed for lack of permission */
-        redlock_mask fresh;     /* nodes whose generation was learned in this round. R9 */
+        redlock_mask fresh;     /* nodes whose generation was learned since it began. R9 */
         redlock_mask agreed;    /* nodes whose counter is `fencing_token`. R16 */
         uint8_t taken;          /* 1: a node replied that another client has the key */
     } round;
@@ -111,8 +112,8 @@ struct redlock_lock_private {
         uint8_t slow;     /* slow retries */
         uint8_t spurious; /* how long it backs off after notifications that led to no lock. R7 */
         uint8_t waits;    /* 1: wait_ms is not 0 */
-        uint8_t
-            notified; /* 1: a notification has shortened its pause, and no holder was seen since. R7 */
+        /* 1: a notification has shortened its pause, and no holder was seen since. R7 */
+        uint8_t notified;
         uint8_t cancelled; /* 1: it is to end */
         uint16_t renewals; /* automatic extensions still allowed. R10 */
     } op;
