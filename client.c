@@ -207,12 +207,23 @@ void redlock_deinit(struct redlock_client *client)
     memset(client, 0, sizeof *client);
 }
 
-void redlock_lock_init(struct redlock_lock *lock, const void *key, size_t key_size, uint32_t ttl_ms)
+enum redlock_status redlock_lock_init_sized(struct redlock_lock *lock, const char *key,
+                                            uint32_t ttl_ms, uint32_t sizes)
 {
+    size_t key_size = key != NULL ? strlen(key) : 0;
+
+    if (lock == NULL || sizes != REDLOCK_SIZES)
+        return REDLOCK_INVALID_ARGUMENT;
     memset(lock, 0, sizeof *lock);
     lock->key = key;
     lock->key_size = (uint16_t)(key_size <= UINT16_MAX ? key_size : 0); /* 0 is refused later */
     lock->ttl_ms = ttl_ms;
+    return REDLOCK_OK;
+}
+
+enum redlock_status(redlock_lock_init)(struct redlock_lock *lock, const char *key, uint32_t ttl_ms)
+{
+    return redlock_lock_init_sized(lock, key, ttl_ms, REDLOCK_SIZES);
 }
 
 /* ---- Event-driven calls --------------------------------------------------------------------- */

@@ -7,7 +7,7 @@
 
        redlock_node_init(&nodes[0], "10.0.0.1:6379"); ... nodes[1], nodes[2]
        redlock_init(&client, redlock_posix(), nodes, 3, NULL);
-       redlock_lock_init(&lock, "redlock:pump/7", 14, 30000);
+       redlock_lock_init(&lock, "redlock:pump/7", 30000);
        if (redlock_acquire(&client, &lock, 5000) == REDLOCK_OK) {
            ... work, for at most redlock_remaining_ms(&client, &lock) ...
            redlock_release(&client, &lock, 100);
@@ -322,10 +322,18 @@ REDLOCK_API const char *redlock_invalid_argument(const struct redlock_client *cl
    you use a held lock again. May be called twice. */
 REDLOCK_API void redlock_deinit(struct redlock_client *client);
 
-/* Clears a lock and sets key (1..REDLOCK_KEY_MAX bytes, borrowed) and ttl_ms. Checks nothing: the
-   first operation does. Not for a lock that is held or in progress. */
-REDLOCK_API void redlock_lock_init(struct redlock_lock *lock, const void *key, size_t key_size,
-                                   uint32_t ttl_ms);
+/* Clears a lock and sets key (a text of 1..REDLOCK_KEY_MAX bytes, borrowed) and ttl_ms. The first
+   operation checks both, so you need not look at the result here: REDLOCK_OK, or
+   REDLOCK_INVALID_ARGUMENT as for redlock_init_sized. For a key with NUL bytes set `key` and
+   `key_size` after this call. Not for a lock that is held or in progress. */
+REDLOCK_API enum redlock_status redlock_lock_init(struct redlock_lock *lock, const char *key,
+                                                  uint32_t ttl_ms);
+
+/* The same for a program that is compiled with this header, see redlock_init_sized. */
+REDLOCK_API enum redlock_status redlock_lock_init_sized(struct redlock_lock *lock, const char *key,
+                                                        uint32_t ttl_ms, uint32_t sizes);
+#define redlock_lock_init(lock, key, ttl_ms)                                                       \
+    redlock_lock_init_sized(lock, key, ttl_ms, REDLOCK_SIZES)
 
 /* Acquires the lock. wait_ms is how long to wait for another holder, or for a quorum of nodes that
    answer; with 0, contention and an idle connection that turned out dead are still retried, up to 5

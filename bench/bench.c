@@ -229,7 +229,7 @@ static void library_connect(void)
           "init");
     for (i = 0; i < MOST; i++) {
         snprintf(names[i], sizeof names[i], "redlo%03d", i);
-        redlock_lock_init(&locks[i], names[i], 8, 30000);
+        redlock_lock_init(&locks[i], names[i], 30000);
     }
 }
 

@@ -31,7 +31,7 @@ static void begin(const struct redlock_settings *settings)
     for (i = 0; i < NODES; i++)
         nodes[i].address = servers[i].address;
     redlock_init(&client, redlock_posix(), nodes, NODES, settings);
-    redlock_lock_init(&probe, "probe", 5, 30000);
+    redlock_lock_init(&probe, "probe", 30000);
 }
 
 /* The median time of an acquire; the slowest of the first hundred in *slowest_us. */
@@ -114,7 +114,7 @@ static void hold(int count, uint32_t ttl_ms)
     int i;
 
     for (i = 0; i < count; i++) {
-        redlock_lock_init(&held[i], names[i], 9, ttl_ms);
+        redlock_lock_init(&held[i], names[i], ttl_ms);
         if (redlock_acquire(&client, &held[i], 1000) == REDLOCK_OK)
             redlock_auto_extend_start(&client, &held[i], 60000);
     }

@@ -95,7 +95,7 @@ static void contend(int me)
         servers[i].fd = -1; /* not the connection of the parent */
     }
     redlock_init(&client, redlock_posix(), nodes, NODES, &patient);
-    redlock_lock_init(&lock, "handover", 8, 10000);
+    redlock_lock_init(&lock, "handover", 10000);
     asked_us = now_us();
     while (shared->turns < wanted) {
         double got_us;

@@ -76,8 +76,8 @@ int main(int count, char **arguments)
     for (i = 0; i < NODES; i++)
         fake_nodes[i].delay_us = 100 + (uint64_t)(i * gap_us);
     for (i = 0; i < in_flight; i++) {
-        int size = snprintf(keys[i], sizeof keys[i], "redlock:bench:%d", i + 1);
-        redlock_lock_init(&locks[i], keys[i], (size_t)size, 10000);
+        snprintf(keys[i], sizeof keys[i], "redlock:bench:%d", i + 1);
+        redlock_lock_init(&locks[i], keys[i], 10000);
     }
     acquire_and_release(nodes);
     return 0;

@@ -241,14 +241,14 @@ static void begin(int many, int nodes, uint64_t round_trip_us,
             c->nodes[n].address = names[n];
         if (redlock_init(&c->redlock, &c->io, c->nodes, (unsigned)nodes, settings) != REDLOCK_OK)
             mini_fail("init");
-        redlock_lock_init(&c->lock, "warm", 4, 600000);
+        redlock_lock_init(&c->lock, "warm", 600000);
         redlock_acquire_start(&c->redlock, &c->lock, 0);
         c->next_us = clock_us;
         pass(10 * round_trip_us);
         redlock_release_start(&c->redlock, &c->lock, 60000);
         c->next_us = clock_us;
         pass(10 * round_trip_us);
-        redlock_lock_init(&c->lock, "k", 1, 600000);
+        redlock_lock_init(&c->lock, "k", 600000);
     }
 }
 

@@ -295,8 +295,7 @@ static void set_up(void)
         char name[sizeof bench.name + 12];
         snprintf(name, sizeof name, "%s%u", bench.name, i);
         key_of(client->key, name);
-        redlock_lock_init(&client->lock, client->key, strlen(client->key),
-                          (uint32_t)options.ttl_ms);
+        redlock_lock_init(&client->lock, client->key, (uint32_t)options.ttl_ms);
         client->lock.user_data = client;
     }
 }

@@ -77,7 +77,7 @@ void key_of(char key[REDLOCK_KEY_MAX + 1], const char *name)
 /* The lock of this key. */
 static void begin_lock(struct session *session, struct redlock_lock *lock, const char *key)
 {
-    redlock_lock_init(lock, key, strlen(key), (uint32_t)options.ttl_ms);
+    redlock_lock_init(lock, key, (uint32_t)options.ttl_ms);
     lock->use_fencing = (uint8_t)options.fence;
     lock->holder = session->holder;
     lock->holder_size = sizeof session->holder;

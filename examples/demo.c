@@ -84,7 +84,7 @@ static enum redlock_status acquire(struct side *side, uint32_t ttl_ms, uint32_t 
     enum redlock_status status;
     double start = clock_ms();
 
-    redlock_lock_init(&side->lock, "redlock:demo", 12, ttl_ms);
+    redlock_lock_init(&side->lock, "redlock:demo", ttl_ms);
     status = redlock_acquire(&side->client, &side->lock, wait_ms);
     if (status == REDLOCK_OK)
         say("%s holds the lock after %.1f ms; it is valid for %lu ms", side->name,
@@ -137,7 +137,7 @@ static void hand_over(void)
     expect(redlock_extend(&a.client, &a.lock) == REDLOCK_OK);
     say("A extends: valid for %lu ms from now",
         (unsigned long)redlock_remaining_ms(&a.client, &a.lock));
-    redlock_lock_init(&b.lock, "redlock:demo", 12, 10000);
+    redlock_lock_init(&b.lock, "redlock:demo", 10000);
     redlock_acquire_start(&b.client, &b.lock, 5000);
     say("B waits for 5 s at most");
     while (b.lock.status == REDLOCK_PENDING && clock_ms() - start < 6000) {

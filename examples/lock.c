@@ -25,8 +25,8 @@ int main(int argc, char **argv)
         nodes[i].address = argc > 1 ? argv[i + 1] : local[i];
     status = redlock_init(&client, redlock_posix(), nodes, count, NULL);
     if (status == REDLOCK_OK) {
-        redlock_lock_init(&lock, "redlock:pump", 12, 30000); /* TTL: 30 s */
-        status = redlock_acquire(&client, &lock, 5000);      /* waits up to 5 s */
+        redlock_lock_init(&lock, "redlock:pump", 30000); /* TTL: 30 s */
+        status = redlock_acquire(&client, &lock, 5000);  /* waits up to 5 s */
     }
     if (status == REDLOCK_OK) {
         printf("held for %lu ms\n", (unsigned long)redlock_remaining_ms(&client, &lock));

@@ -56,7 +56,7 @@ int main(int argc, char **argv)
         nodes[i].address = numeric[i];
     }
     status = redlock_init(&client, redlock_posix(), nodes, count, NULL);
-    redlock_lock_init(&lock, "redlock:resolve", 15, 10000);
+    redlock_lock_init(&lock, "redlock:resolve", 10000);
     while (turns-- > 0) {
         resolve(argv + 2, count);
         status = redlock_acquire(&client, &lock, 2000);

@@ -130,7 +130,8 @@ class mutex
     mutex(client &client, std::string key, std::chrono::milliseconds ttl)
         : client_(client), key_(std::move(key))
     {
-        redlock_lock_init(&lock_, key_.data(), key_.size(), to_ms(ttl));
+        redlock_lock_init(&lock_, key_.c_str(), to_ms(ttl));
+        lock_.key_size = static_cast<uint16_t>(key_.size() <= UINT16_MAX ? key_.size() : 0);
     }
     mutex(client &client, std::string key, std::chrono::milliseconds ttl, bool use_fencing)
         : mutex(client, std::move(key), ttl)

@@ -92,7 +92,7 @@ int main(int argc, char **argv)
         return 1;
     for (i = 0; i < FLIGHT; i++) {
         snprintf(names[i], sizeof names[i], "ours%02u", i);
-        redlock_lock_init(&locks[i], names[i], 6, 10000);
+        redlock_lock_init(&locks[i], names[i], 10000);
     }
     if (strcmp(argv[1], "pairs") == 0)
         pairs(n);

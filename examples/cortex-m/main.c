@@ -76,7 +76,7 @@ int main(void)
         nodes[i].address = addresses[i];
     if (redlock_init(&client, lines_io(), nodes, LINES, &settings) != REDLOCK_OK)
         return failed(REDLOCK_INVALID_ARGUMENT);
-    redlock_lock_init(&lock, "redlock:pump/7", 14, 6000);
+    redlock_lock_init(&lock, "redlock:pump/7", 6000);
     status = finish(redlock_acquire_start(&client, &lock, 10000));
     if (status != REDLOCK_OK)
         return failed(status);

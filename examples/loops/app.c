@@ -97,7 +97,7 @@ void app_start(struct app *app, struct redlock_client *client, enum redlock_stat
     app->busy = APP_LOCKS;
     for (i = 0; i < APP_LOCKS; i++) {
         struct app_lock *one = &app->locks[i];
-        redlock_lock_init(&one->lock, one->key, strlen(one->key), APP_TTL_MS);
+        redlock_lock_init(&one->lock, one->key, APP_TTL_MS);
         one->step = acquire;
         if (ready == REDLOCK_OK)
             start(app, one, acquire);

@@ -88,7 +88,7 @@ int main(int argc, char **argv)
     began_us = stack.io.now_us(&stack);
     status = redlock_init(&client, &stack.io, nodes, count, &settings);
     if (status == REDLOCK_OK) {
-        redlock_lock_init(&lock, "redlock:pump/7", 14, 30000);
+        redlock_lock_init(&lock, "redlock:pump/7", 30000);
         status = redlock_acquire(&client, &lock, 0);
     }
     report("acquire", status);

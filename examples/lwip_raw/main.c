@@ -404,7 +404,7 @@ int main(void)
         say_failed("init: ", REDLOCK_INVALID_ARGUMENT);
         return 1;
     }
-    redlock_lock_init(&lock, "redlock:pump/7", 14, ttl_ms);
+    redlock_lock_init(&lock, "redlock:pump/7", ttl_ms);
     name_holders();
     turn_for(delay_ms);
     for (;;) {

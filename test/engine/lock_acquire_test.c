@@ -181,7 +181,7 @@ static void r02_attempts_wait_in_line_for_room(void)
     fake_logged = 0;
     for (i = 0; i < 40; i++) {
         snprintf(keys[i], sizeof keys[i], "m%02u", i);
-        redlock_lock_init(&some[i], keys[i], 3, 10000);
+        redlock_lock_init(&some[i], keys[i], 10000);
         redlock_acquire_start(&client, &some[i], 1000);
         redlock_tick(&client);
         if (i % 10 == 9)
@@ -208,7 +208,7 @@ static void r02_completed_locks_share_a_late_node(void)
     warm_up();
     for (i = 0; i < 40; i++) {
         snprintf(keys[i], sizeof keys[i], "l%02u", i);
-        redlock_lock_init(&some[i], keys[i], 3, 60000);
+        redlock_lock_init(&some[i], keys[i], 60000);
         redlock_acquire_start(&client, &some[i], 5000);
     }
     fake_pass(&client, 2000 * MS);

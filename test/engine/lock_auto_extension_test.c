@@ -151,7 +151,7 @@ static void r10_two_of_one_key(void)
     struct redlock_lock old;
 
     begin_with_defaults(3);
-    redlock_lock_init(&old, "k", 1, 10000);
+    redlock_lock_init(&old, "k", 10000);
     redlock_acquire(&client, &old, 0);
     fake_pass(&client, 11000 * MS); /* it expires */
     acquire(0);
@@ -411,7 +411,7 @@ static void hand_off(struct redlock_lock *second, uint32_t remaining_ms)
     struct redlock_lock mine = lock;
 
     redlock_abandon(&client, &lock);
-    redlock_lock_init(second, "k", 1, mine.ttl_ms);
+    redlock_lock_init(second, "k", mine.ttl_ms);
     hand_over(second, &mine);
     is_int((int)redlock_adopt(&client, second, remaining_ms), REDLOCK_OK,
            "adopted with %lu ms left", (unsigned long)remaining_ms);

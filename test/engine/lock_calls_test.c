@@ -82,7 +82,7 @@ static void adoption(void)
     for (i = 0; i < 3; i++)
         second_nodes[i].address = nodes[i].address;
     redlock_init(&second, fake_io(), second_nodes, 3, NULL);
-    redlock_lock_init(&theirs, "k", 1, 10000);
+    redlock_lock_init(&theirs, "k", 10000);
     is_int((int)redlock_adopt(&second, &theirs, 5000), REDLOCK_INVALID_ARGUMENT,
            "adopt: no members");
     theirs.members = 0x0e;
@@ -125,7 +125,7 @@ static void forks_while_it_acquires(void)
 
     begin_with_defaults(3);
     warm_up();
-    redlock_lock_init(&second, "l", 1, 10000);
+    redlock_lock_init(&second, "l", 10000);
     redlock_acquire(&client, &second, 0);
     fake_pass(&client, 10 * MS);
     redlock_acquire_start(&client, &lock, 1000);
@@ -159,9 +159,11 @@ static void forks(void)
 
 static void invalid_arguments_send_nothing(void)
 {
+    static char long_key[65537 + 1]; /* its length has 17 bits, key_size 16 */
     struct redlock_lock bad;
     struct redlock_client zero;
 
+    memset(long_key, 'k', sizeof long_key - 1);
     begin_with_defaults(3);
     memset(&zero, 0, sizeof zero);
     is_int(acquire(0), REDLOCK_OK, "acquired");
@@ -177,13 +179,14 @@ static void invalid_arguments_send_nothing(void)
            "release during a release");
     begin_with_defaults(3);
 #define REFUSED(what, change)                                                                      \
-    redlock_lock_init(&bad, "k", 1, 1000);                                                         \
+    redlock_lock_init(&bad, "k", 1000);                                                            \
     change;                                                                                        \
     is_int((int)redlock_acquire(&client, &bad, 0), REDLOCK_INVALID_ARGUMENT, what)
     REFUSED("no key", bad.key = NULL);
     REFUSED("empty key", bad.key_size = 0);
     REFUSED("long key", bad.key_size = REDLOCK_KEY_MAX + 1);
-    REFUSED("very long key", redlock_lock_init(&bad, "k", 65537, 1000));
+    REFUSED("very long key", redlock_lock_init(&bad, long_key, 1000));
+    REFUSED("NULL as the key", redlock_lock_init(&bad, NULL, 1000));
     REFUSED("T53: ttl 0", bad.ttl_ms = 0);
     REFUSED("ttl of 9 ms", bad.ttl_ms = 9);
     REFUSED("ttl of 2^31 ms", bad.ttl_ms = 0x80000000U);
@@ -325,7 +328,7 @@ static void two_names_two_locks(void)
     struct redlock_lock other;
 
     begin_with_defaults(3);
-    redlock_lock_init(&other, "k2", 2, 10000);
+    redlock_lock_init(&other, "k2", 10000);
     is_int(acquire(0), REDLOCK_OK, "T15: one name");
     is_int((int)redlock_acquire(&client, &other, 0), REDLOCK_OK,
            "T15: another name, at the same time");
@@ -337,7 +340,7 @@ static void two_names_two_locks(void)
 static void binary_keys(void)
 {
     begin_with_defaults(3);
-    redlock_lock_init(&lock, "a\0b\r\nDEL x", 10, 10000);
+    init_bytes(&lock, "a\0b\r\nDEL x", 10, 10000);
     is_int(acquire(0), REDLOCK_OK, "a key with NUL CR LF");
     ok(fake_find(1, "a\0b\r\nDEL x", 10) != NULL, "the key is stored with all its bytes");
     is_int(release(100), REDLOCK_OK, "released");
@@ -373,7 +376,7 @@ static void remaining_of_the_longest_ttl(void)
     uint32_t left;
 
     begin_with_defaults(3);
-    redlock_lock_init(&lock, "k", 1, 0x7fffffff);
+    redlock_lock_init(&lock, "k", 0x7fffffff);
     is_int(acquire(0), REDLOCK_OK, "a ttl of 24 days");
     left = redlock_remaining_ms(&client, &lock);
     ok(left <= (lock.valid_until_us - fake_now_us) / 1000 && left > 2125000000U,
@@ -452,7 +455,7 @@ static void many_at_once(void)
         names[i][0] = 'k';
         names[i][1] = (char)('0' + i / 10);
         names[i][2] = (char)('0' + i % 10);
-        redlock_lock_init(&many[i], names[i], 3, 10000);
+        redlock_lock_init(&many[i], names[i], 10000);
         redlock_acquire_start(&client, &many[i], 0);
     }
     fake_pass(&client, 200 * MS);
@@ -590,7 +593,7 @@ static void an_abandoned_lock(void)
     redlock_cancel(&client, &lock);
     fake_pass(&client, 10 * MS);
     is_int(extend(), REDLOCK_OK, "abandoned: a cancel of a held lock has no effect");
-    redlock_lock_init(&theirs, "k", 1, 10000);
+    redlock_lock_init(&theirs, "k", 10000);
     hand_over(&theirs, &lock);
     for (i = 0; i < 3; i++)
         second_nodes[i].address = &"3\0004\0005"[2 * i];
@@ -608,7 +611,7 @@ static void an_abandoned_lock(void)
     redlock_cancel(&client, &lock);
     fake_pass(&client, 10 * MS);
     ok(memcmp(&was, &lock, sizeof was) == 0, "abandoned: a cancel has no effect");
-    redlock_lock_init(&lock, "m", 1, 10000);
+    redlock_lock_init(&lock, "m", 10000);
     redlock_acquire_start(&client, &lock, 0);
     redlock_abandon(&client, &lock);
     fake_pass(&client, 10 * MS);
@@ -680,7 +683,7 @@ static void a_lock_of_a_former_client(int in_progress)
 /* The library was compiled with other limits than the program: its structs are longer. */
 static void other_sizes_are_refused(void)
 {
-    unsigned char before[sizeof client];
+    unsigned char before[sizeof client > sizeof lock ? sizeof client : sizeof lock];
 
     memset(&client, 0x5a, sizeof client);
     memcpy(before, &client, sizeof client);
@@ -688,6 +691,11 @@ static void other_sizes_are_refused(void)
            REDLOCK_INVALID_ARGUMENT, "other limits: refused");
     ok(memcmp(before, &client, sizeof client) == 0, "other limits: nothing is written");
     memset(&client, 0, sizeof client);
+    memset(&lock, 0x5a, sizeof lock);
+    memcpy(before, &lock, sizeof lock);
+    is_int((int)redlock_lock_init_sized(&lock, "k", 10000, REDLOCK_SIZES + 1),
+           REDLOCK_INVALID_ARGUMENT, "other limits: a lock is refused");
+    ok(memcmp(before, &lock, sizeof lock) == 0, "other limits: nothing is written to the lock");
 }
 
 /* A node on the stack has any bytes before it is set up. */
@@ -750,7 +758,7 @@ static void operations_and_arguments(void)
         ok(strcmp(redlock_invalid_argument(NULL), "client") == 0,
            "the invalid argument is the client");
     }
-    redlock_lock_init(&lock, "k", 1, 10000);
+    redlock_lock_init(&lock, "k", 10000);
     set_holder(&lock, holder, sizeof holder);
     if (!REDLOCK_MINIMAL) {
         strcpy(holder, "0123456789abcdef0123456789abcdef01234567host-1:99");

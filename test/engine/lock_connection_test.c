@@ -182,7 +182,7 @@ static void r05_a_stall_between_complete_locks(void)
     warm_up();
     fake_pass(&client, 10 * MS);
     fake_nodes[2].hung = 1;
-    redlock_lock_init(&other, "other", 5, 10000);
+    redlock_lock_init(&other, "other", 10000);
     redlock_acquire_start(&client, &lock, 0);
     for (ms = 0; ms < 1100; ms++) {
         redlock_acquire_start(&client, &other, 0);

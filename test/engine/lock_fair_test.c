@@ -334,12 +334,12 @@ static void r19_looks_first_after_a_release(void)
     ask_again();
     is_int((int)fake_count(-1, 'S'), 3, "r19: nobody waits: it asks at once");
     hold_and_release(1, 1000);
-    redlock_lock_init(&lock, "l", 1, 10000);
+    redlock_lock_init(&lock, "l", 10000);
     is_int(acquire(1000), REDLOCK_OK, "r19: for another key it asks at once");
     is_int((int)fake_count(-1, 'W'), 0, "r19: without a look");
     fake_pass(&client, 5 * MS);
     release(1000);
-    redlock_lock_init(&lock, "k", 1, 10000);
+    redlock_lock_init(&lock, "k", 10000);
     fake_pass(&client, 20 * MS);
     ask_again();
     is_int((int)fake_count(-1, 'S'), 3, "r19: and so it does some round trips later");
@@ -628,7 +628,7 @@ static void r19_locks_of_one_client(void)
     begin_fair(3);
     is_int(acquire(0), REDLOCK_OK, "r19: a client holds the lock");
     for (i = 0; i < WAITERS; i++) {
-        redlock_lock_init(&many[i], "k", 1, 10000);
+        redlock_lock_init(&many[i], "k", 10000);
         redlock_acquire_start(&client, &many[i], 20000);
         fake_pass(&client, 20 * MS);
     }
@@ -651,7 +651,7 @@ static void r19_locks_of_one_client(void)
     stands(FIRST, 1, 0, 2);
     stands(SECOND, 2, 0, 2);
     stands(THIRD, 3, 0, 2);
-    redlock_lock_init(&many[0], "k", 1, 10000);
+    redlock_lock_init(&many[0], "k", 10000);
     redlock_acquire_start(&client, &many[0], 20000);
     fake_pass(&client, 20 * MS);
     for (i = 0; i < 3; i++)

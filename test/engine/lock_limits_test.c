@@ -40,7 +40,7 @@ static void r05_room_after_a_reply(void)
     warm_up();
     fake_nodes[0].drip = 1;
     for (i = 0; i < REDLOCK_PIPELINE_MAX; i++) {
-        redlock_lock_init(&many[i], &"abcdefghijklmnopqrstuvwxyz"[i], 1, 10000);
+        init_bytes(&many[i], &"abcdefghijklmnopqrstuvwxyz"[i], 1, 10000);
         redlock_acquire_start(&client, &many[i], 1000);
     }
     fake_pass(&client, 1100 * MS);

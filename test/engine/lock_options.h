@@ -1,4 +1,5 @@
-/* lock_options.h - sets the fields of a lock that some builds refuse: there they stay 0, as where the feature is not used.
+/* lock_options.h - sets the fields of a lock that some builds refuse: there they stay 0, as where the feature is not used;
+   and a key that is no text.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -6,6 +7,14 @@
 #define LOCK_OPTIONS_H
 
 #include "redlock.h"
+
+static inline void init_bytes(struct redlock_lock *lock, const char *key, size_t key_size,
+                              uint32_t ttl_ms)
+{
+    redlock_lock_init(lock, "", ttl_ms);
+    lock->key = key;
+    lock->key_size = (uint16_t)key_size;
+}
 
 static inline void set_use_fencing(struct redlock_lock *lock, int use)
 {

@@ -110,7 +110,7 @@ static void r11_a_release_during_a_release(void)
 
     begin_with_defaults(5);
     warm_up();
-    redlock_lock_init(&other, "o", 1, 10000);
+    redlock_lock_init(&other, "o", 10000);
     is_int((int)redlock_acquire(&client, &other, 0), REDLOCK_OK, "r11: acquired");
     fake_pass(&client, 1 * MS);
     for (i = 0; i < 5; i++)
@@ -396,7 +396,7 @@ static void memory_is_not_used_any_more(void)
 
     memset(&poison, 0xa5, sizeof poison);
     memcpy(&lock, &poison, sizeof lock);
-    redlock_lock_init(&next, "next", 4, 3000);
+    redlock_lock_init(&next, "next", 3000);
     redlock_acquire_start(&client, &next, 1000);
     is_int(wait_for(&next, 3000 * MS), REDLOCK_OK, "r11: another lock is acquired");
     is_int((int)redlock_release(&client, &next, 100), REDLOCK_OK, "r11: another lock is released");

@@ -181,7 +181,7 @@ static void r04_a_reply_to_a_release_that_was_given_up(void)
     fake_nodes[2].hung = 1;
     is_int(release(100), REDLOCK_OK, "r04: one of three hangs");
     fake_pass(&client, 1000 * MS);
-    redlock_lock_init(&second, "l", 1, 30000);
+    redlock_lock_init(&second, "l", 30000);
     is_int((int)redlock_acquire(&client, &second, 0), REDLOCK_OK, "r04: another lock");
     fake_hold(2); /* the SET of the second lock is there, its release is on the way */
     is_int((int)redlock_release(&client, &second, 100), REDLOCK_OK, "r04: is released, too");
@@ -299,7 +299,7 @@ static void r04_a_node_that_accepts_no_bytes_is_disconnected(void)
     held_by("other", 1, 2);
     fake_nodes[0].full = 1;
     for (i = 0; i < 8; i++) {
-        redlock_lock_init(&more[i], "k", 1, 10000);
+        redlock_lock_init(&more[i], "k", 10000);
         set_label(&more[i], label, REDLOCK_LABEL_MAX);
         redlock_acquire_start(&client, &more[i], 0);
     }
@@ -349,7 +349,7 @@ static void r04_a_node_that_replies_early_is_disconnected(void)
             break; /* the buffer is full */
     }
     ok(i > 0 && i < 1000, "r04: the buffer is full after %u commands", i);
-    redlock_lock_init(&other, "other", 5, 10000);
+    redlock_lock_init(&other, "other", 10000);
     is_int((int)redlock_acquire(&client, &other, 500), REDLOCK_OK,
            "r04: the others go on without a node that replies early");
     redlock_deinit(&client);
@@ -696,7 +696,7 @@ static void r04_a_burst_of_releases(void)
     warm_up();
     for (i = 0; i < LOCKS; i++) {
         snprintf(keys[i], sizeof keys[i], "%u", i);
-        redlock_lock_init(&locks[i], keys[i], strlen(keys[i]), 10000);
+        redlock_lock_init(&locks[i], keys[i], 10000);
         is_int(redlock_acquire(&client, &locks[i], 0), REDLOCK_OK, "r04: held");
         gap(10 * MS);
     }

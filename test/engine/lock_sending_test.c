@@ -25,7 +25,7 @@ static void r05_a_full_buffer_gives_no_more_time(void)
     fake_pass(&client, 900 * MS);
     fake_nodes[0].full = 1;
     for (i = 0; i < 40; i++) {
-        redlock_lock_init(&more[i], "k", 1, 10000);
+        redlock_lock_init(&more[i], "k", 10000);
         set_label(&more[i], label, REDLOCK_LABEL_MAX);
         redlock_acquire_start(&client, &more[i], 0);
     }
@@ -51,7 +51,7 @@ static void r05_a_full_queue_keeps_replies_apart(void)
     warm_up();
     fake_nodes[0].hung = 1;
     for (i = 0; i < REDLOCK_PIPELINE_MAX - 1; i++) {
-        redlock_lock_init(&some[i], &"abcdefghijklmnopqrstuvwxyz"[i % 26], 1, 10000);
+        init_bytes(&some[i], &"abcdefghijklmnopqrstuvwxyz"[i % 26], 1, 10000);
         redlock_acquire_start(&client, &some[i], 1000);
         fake_pass(&client, 0);
     }
@@ -218,7 +218,7 @@ static void longest_commands(void)
     for (kind = 0; kind < 3; kind++) {
         memset(&settings, 0, sizeof settings);
         begin(3);
-        redlock_lock_init(&lock, key, REDLOCK_KEY_MAX, 0x7fffffff);
+        init_bytes(&lock, key, REDLOCK_KEY_MAX, 0x7fffffff);
         set_label(&lock, label, REDLOCK_LABEL_MAX);
         if (kind == 1)
             set_use_fencing(&lock, 1);
@@ -235,7 +235,7 @@ static void longest_commands(void)
         is_int(release(100), REDLOCK_OK, "longest commands: release");
     }
     begin_with_defaults(3);
-    redlock_lock_init(&lock, key, REDLOCK_KEY_MAX, 0x7fffffff);
+    init_bytes(&lock, key, REDLOCK_KEY_MAX, 0x7fffffff);
     set_label(&lock, label, REDLOCK_LABEL_MAX);
     set_holder(&lock, holder, sizeof holder);
     for (i = 0; i < 3; i++)
@@ -261,7 +261,7 @@ static void r02_a_full_buffer_cuts_no_command(void)
     fake_pass(&client, 20 * MS);
     fake_nodes[0].drip = 1;
     for (i = 0; i < 2; i++) {
-        redlock_lock_init(&locks[i], key, 62 + i, 10000);
+        init_bytes(&locks[i], key, 62 + i, 10000);
         redlock_acquire_start(&client, &locks[i], 0);
     }
     redlock_release_start(&client, &lock, 1000);
@@ -314,7 +314,7 @@ static void r04_a_connection_breaks_while_room_is_made(void)
             keys[i][size - 1] = '\0';
             fake_put(1, keys[i], "somebody", 60000);
             fake_put(2, keys[i], "somebody", 60000);
-            redlock_lock_init(&some[i], keys[i], size - 1, 10000);
+            redlock_lock_init(&some[i], keys[i], 10000);
             set_holder(&some[i], holder, sizeof holder);
             redlock_acquire_start(&client, &some[i], 0);
         }
@@ -344,7 +344,7 @@ static void r12_nothing_is_queued_on_a_broken_connection(void)
             begin_with_defaults(3);
             for (i = 0; i < 3; i++) {
                 memset(keys[i], 'a' + (int)i, sizeof keys[i]);
-                redlock_lock_init(&some[i], keys[i], i == 0 ? mine : size, 10000);
+                init_bytes(&some[i], keys[i], i == 0 ? mine : size, 10000);
                 set_extra_keys(&some[i], &more[i], i > 0);
                 if (i > 0)
                     redlock_acquire(&client, &some[i], 0);
@@ -433,7 +433,7 @@ static void r05_a_break_after_an_earlier_failure(void)
         fake_nodes[0].refuses = 0;
         fake_pass(&client, 3000 * MS);
         warm_up();
-        redlock_lock_init(&other, key, size, 10000);
+        init_bytes(&other, key, size, 10000);
         fake_nodes[0].full = 1;
         while (client.priv.out.used + 80U < REDLOCK_SEND_MAX && !client.priv.jammed &&
                !client.priv.full) {

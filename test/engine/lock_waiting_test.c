@@ -384,7 +384,7 @@ static void r07_retries_at_random_moments(void)
 
     for (n = 0; n < 20; n++) {
         begin_waiting(3);
-        redlock_lock_init(&draws, "x", 1, 999);
+        redlock_lock_init(&draws, "x", 999);
         for (i = 0; i < n; i++) {
             redlock_acquire(&client, &draws, 0);
             redlock_release(&client, &draws, 100);
@@ -477,7 +477,7 @@ static void r07_a_waiter_that_gives_up_passes_the_notification_on(int releases, 
     settings.retry_delay_ms = settings.retry_delay_max_ms = 5000;
     begin(3);
     warm_up();
-    redlock_lock_init(&second, "k", 1, 10000);
+    redlock_lock_init(&second, "k", 10000);
     held_by("other", 0, 2);
     redlock_acquire_start(&client, &lock, 60000);
     redlock_acquire_start(&client, &second, 60000);
@@ -524,7 +524,7 @@ static void r07_other_keys(void)
     begin(3);
     for (i = 0; i < 3; i++)
         fake_put(i, key, "other", 60000);
-    redlock_lock_init(&lock, key, 63, 10000);
+    redlock_lock_init(&lock, key, 10000);
     redlock_acquire_start(&client, &lock, 60000);
     fake_pass(&client, 100 * MS);
     for (i = 0; i < 3; i++)
@@ -542,7 +542,7 @@ static void r07_one_waiter_is_notified(void)
     begin_waiting(3);
     redlock_cancel(&client, &lock);
     for (i = 0; i < 5; i++) {
-        redlock_lock_init(&more[i], "k", 1, 10000);
+        redlock_lock_init(&more[i], "k", 10000);
         redlock_acquire_start(&client, &more[i], 60000);
     }
     fake_pass(&client, 100 * MS);
@@ -571,7 +571,7 @@ static void r07_a_cancelled_waiter_passes_on(void)
     unsigned steps;
 
     begin_waiting(3);
-    redlock_lock_init(&second, "k", 1, 10000);
+    redlock_lock_init(&second, "k", 10000);
     redlock_acquire_start(&client, &second, 60000);
     fake_pass(&client, 100 * MS);
     fake_logged = 0;
@@ -651,7 +651,7 @@ static void r06_no_wait_behind_a_long_one(int how)
         fake_nodes[i].never_up = how == 1;
         fake_nodes[i].hung = how == 2;
     }
-    redlock_lock_init(&patient, "other", 5, 10000);
+    redlock_lock_init(&patient, "other", 10000);
     redlock_acquire_start(&client, &patient, 60000);
     for (i = 0; i < 10; i++) {
         fake_pass(&client, 777 * MS);
@@ -757,7 +757,7 @@ static void r07_notified_after_a_deinit_while_waiting(int waits_again)
     redlock_deinit(&client);
     is_int((int)lock.status, REDLOCK_CANCELLED, "r07: redlock_deinit cancels it");
     redlock_init(&client, fake_io(), nodes, 3, &settings);
-    redlock_lock_init(&next, "k", 1, 10000);
+    redlock_lock_init(&next, "k", 10000);
     if (!waits_again) {
         delete_on_all_nodes("k");
         is_int(acquire(0), REDLOCK_OK, "r07: acquired with a new client");
@@ -779,7 +779,7 @@ static void r07_released_without_waiting(void)
 
     begin_with_long_pauses();
     is_int(acquire(0), REDLOCK_OK, "r07: held");
-    redlock_lock_init(&next, "k", 1, 10000);
+    redlock_lock_init(&next, "k", 10000);
     redlock_acquire_start(&client, &next, 60000);
     fake_pass(&client, 50 * MS);
     is_int(release(0), REDLOCK_UNCONFIRMED, "r07: released without waiting");
@@ -802,9 +802,9 @@ static void r07_overlapping_keys(int order)
         fake_put(i, "k0", "other", 60000);
         fake_put(i, "k1", "another", 60000);
     }
-    redlock_lock_init(&both, "k0", 2, 10000);
+    redlock_lock_init(&both, "k0", 10000);
     set_extra_keys(&both, &k1, 1);
-    redlock_lock_init(&one, "k0", 2, 10000);
+    redlock_lock_init(&one, "k0", 10000);
     redlock_acquire_start(&client, order ? &one : &both, 60000);
     fake_pass(&client, 50 * MS);
     redlock_acquire_start(&client, order ? &both : &one, 60000);

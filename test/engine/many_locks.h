@@ -31,7 +31,7 @@ static inline void make_many(unsigned count)
     memset(more_keys, 0, sizeof more_keys);
     for (i = 0; i < count; i++) {
         sprintf(many_keys[i], "k%04u", i);
-        redlock_lock_init(&many[i], many_keys[i], strlen(many_keys[i]), 60000);
+        redlock_lock_init(&many[i], many_keys[i], 60000);
     }
 }
 

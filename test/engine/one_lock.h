@@ -31,7 +31,7 @@ static struct redlock_settings settings;
 static inline void begin(unsigned count)
 {
     fake_begin(&client, nodes, count, &settings);
-    redlock_lock_init(&lock, "k", 1, 10000);
+    redlock_lock_init(&lock, "k", 10000);
 }
 
 static inline void begin_with_defaults(unsigned count)
@@ -80,7 +80,7 @@ static inline unsigned acquire_many(struct redlock_lock *many, unsigned count)
     unsigned i, held = 0;
 
     for (i = 0; i < count; i++) {
-        redlock_lock_init(&many[i], &keys[i], 1, 10000);
+        init_bytes(&many[i], &keys[i], 1, 10000);
         redlock_acquire_start(&client, &many[i], 0);
     }
     fake_pass(&client, 40 * MS);
@@ -307,7 +307,7 @@ static inline int adopted_by_another(uint32_t remaining_ms)
     redlock_abandon(&client, &lock);
     redlock_deinit(&client);
     redlock_init(&client, fake_io(), nodes, 3, &settings);
-    redlock_lock_init(&lock, "k", 1, mine.ttl_ms);
+    redlock_lock_init(&lock, "k", mine.ttl_ms);
     hand_over(&lock, &mine);
     return (int)redlock_adopt(&client, &lock, remaining_ms);
 }

@@ -169,7 +169,7 @@ static uint32_t draw_ttl(void)
 static void begin_lock(struct client *c, unsigned i)
 {
     static const char keys[2][3] = {"k0", "k1"};
-    static char own_keys[LOCKS][2];
+    static char own_keys[LOCKS][3];
     struct redlock_lock *lock = &c->locks[i];
     unsigned key = in_moves ? 0 : profile == LATE || profile == HAND_OFF ? roll(8) == 0 : roll(2);
     unsigned label;
@@ -178,7 +178,7 @@ static void begin_lock(struct client *c, unsigned i)
     c->records[i].what = ' ';
     own_keys[i][0] = 'b';
     own_keys[i][1] = (char)('0' + i);
-    redlock_lock_init(lock, bursts ? own_keys[i] : keys[key], 2,
+    redlock_lock_init(lock, bursts ? own_keys[i] : keys[key],
                       profile == DISTANT  ? ttl_ms
                       : profile == ROUNDS ? longest_ms
                                           : draw_ttl());
@@ -392,7 +392,7 @@ void hand_off_to(struct client *c, unsigned i, struct client *to, unsigned k)
         left_ms = (uint32_t)((until_us - to->here_us) / MS * 99 / 100);
     if (left_ms > from->ttl_ms)
         left_ms = from->ttl_ms;
-    redlock_lock_init(lock, from->key, from->key_size, from->ttl_ms);
+    redlock_lock_init(lock, from->key, from->ttl_ms);
     memcpy(lock->token, from->token, sizeof lock->token);
     for (n = 0; n < node_count; n++) {
         lock->generation[n] = roll(8) > 0 ? from->generation[n] : 0; /* not all are told */

@@ -193,7 +193,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (redlock_init(&client, &fuzz_io, nodes, NODES, &settings) != REDLOCK_OK)
         abort();
     for (i = 0; i < LOCKS; i++)
-        redlock_lock_init(&locks[i], i == 2 ? "b" : "a", 1, 1000);
+        redlock_lock_init(&locks[i], i == 2 ? "b" : "a", 1000);
     set_use_fencing(&locks[0], 1);
     set_extra_keys(&locks[1], &more, 1);
     while (input < input_end) {

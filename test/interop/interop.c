@@ -46,7 +46,7 @@ static void begin(uint32_t ttl_ms)
     for (i = 0; i < NODES; i++)
         nodes[i].address = servers[i].address;
     redlock_init(&client, redlock_posix(), nodes, NODES, &patient);
-    redlock_lock_init(&lock, "interop", 7, ttl_ms);
+    redlock_lock_init(&lock, "interop", ttl_ms);
 }
 
 static void forget_all_keys(void)

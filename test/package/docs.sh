@@ -45,7 +45,7 @@ for function in $functions; do
         sed -n '/^SYNOPSIS/,/^DESCRIPTION/p' "$build/page" | grep -q "^ *${function}(" &&
         [ "$(sed -n '/^DESCRIPTION/,/^[A-CE-Z]/p' "$build/page" | wc -l)" -gt 3 ] || missing="$missing $function"
     sed '1,/^SYNOPSIS/d; /^DESCRIPTION/,$d' "$build/page"
-done | sed 's/^ *\(#include .*\)/\1\n#undef redlock_init/' >"$build/synopses.c" # redlock_init is also a macro
+done | sed 's/^ *\(#include .*\)/\1\n#undef redlock_init\n#undef redlock_lock_init/' >"$build/synopses.c" # also macros
 [ "$count" -gt 20 ] || missing="only $count functions are found at all"
 check "each of $count functions has a man page that names, declares and describes it" "$missing"
 check 'the prototypes of the synopses compile with the headers' \
@@ -62,7 +62,7 @@ check 'each function of redlock.h and url.h: parameters, return value, blocking 
         ! grep -q '^No description\.' "$page" || echo "$function: a parameter without a description in docs/man"
     done
 )"
-check 'each page of a call that checks for fork() has REDLOCK_FORKED' "$(grep -l '^\.Ft "enum redlock_status"' "$man"/redlock_*.3 | grep -v /redlock_init |
+check 'each page of a call that checks for fork() has REDLOCK_FORKED' "$(grep -l '^\.Ft "enum redlock_status"' "$man"/redlock_*.3 | grep -vE '/redlock_(lock_)?init' |
     { read -r first && printf '%s\n' "$first" && cat || echo 'none is found'; } |
     while read -r page; do grep -q '^\.It .*REDLOCK_FORKED' "$page" || echo "$page"; done)"
 check 'no page has a rule number, a private struct or a line for authors' \

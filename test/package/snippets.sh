@@ -114,7 +114,7 @@ int main(void)
     memset(&settings, 0, sizeof settings);
     memset(events, 0, sizeof events);
     status = redlock_init(&client, redlock_posix(), nodes, 3, &settings);
-    redlock_lock_init(&lock, "redlock:snippet", 15, TTL_MS);
+    redlock_lock_init(&lock, "redlock:snippet", TTL_MS);
 #ifdef HELD
     status = redlock_acquire(&client, &lock, 0);
     if (status != REDLOCK_OK)
@@ -267,7 +267,7 @@ int main(void)
     }
     failed |= fails("init", nodes, redlock_init(&client, redlock_posix(), nodes, 3, NULL));
     for (i = 0; i < 2; i++) {
-        redlock_lock_init(&lock, "redlock:key", 11, 30000);
+        redlock_lock_init(&lock, "redlock:key", 30000);
         lock.use_fencing = i == 0;
         lock.extra_keys = &more;
         lock.extra_key_count = i == 1;

@@ -30,7 +30,7 @@ int main(void)
 
     node.address = "127.0.0.1:1";
     wrong = redlock_version() != REDLOCK_VERSION_NUMBER || redlock_init(&client, redlock_posix(), &node, 1, NULL) != REDLOCK_OK;
-    redlock_lock_init(&lock, "key", 3, 1000);
+    redlock_lock_init(&lock, "key", 1000);
     wrong = wrong || redlock_acquire(&client, &lock, 0) != REDLOCK_UNREACHABLE;
     redlock_deinit(&client);
     return wrong;

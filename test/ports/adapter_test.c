@@ -207,8 +207,8 @@ static void begin(void (*done)(struct redlock_lock *lock, void *context))
     for (i = 0; i < NODES; i++)
         nodes[i].address = servers[i].address;
     is_int((int)call(attach)(ATTACHED, nodes, NODES, done, &completed), REDLOCK_OK, "attached");
-    redlock_lock_init(&lock, "key", 3, 20000);
-    redlock_lock_init(&other, "other", 5, 20000);
+    redlock_lock_init(&lock, "key", 20000);
+    redlock_lock_init(&other, "other", 20000);
     completed = 0;
     redlock_acquire_start(CLIENT, &lock, 20000);
     WAKE();

@@ -347,7 +347,7 @@ static void set_up(unsigned with_nodes, unsigned with_locks)
         mini_fail("init");
     for (i = 0; i < lock_count; i++) {
         sprintf(keys[i], "pump/%u", i);
-        redlock_lock_init(&locks[i], keys[i], strlen(keys[i]), TTL_MS);
+        redlock_lock_init(&locks[i], keys[i], TTL_MS);
     }
 }
 

@@ -193,7 +193,7 @@ static void client_begin(void)
         nodes[i].address = servers[i].address;
     if (redlock_init(&client, redlock_posix(), nodes, NODES, &settings) != REDLOCK_OK)
         exit(1);
-    redlock_lock_init(&lock, "redlock:pump/7", 14, 20000);
+    redlock_lock_init(&lock, "redlock:pump/7", 20000);
 }
 
 static void client_end(void)

@@ -86,7 +86,7 @@ static void begin(const struct redlock_settings *settings)
     count_waits(&stack.io);
     if (redlock_init(&client, &stack.io, nodes, NODES, settings) != REDLOCK_OK)
         exit(1);
-    redlock_lock_init(&lock, "lwip", 4, 60000);
+    redlock_lock_init(&lock, "lwip", 60000);
 }
 
 /* Waits first: redlock_deinit would discard unsent bytes for a slow server. */

@@ -98,7 +98,7 @@ static void set_up(struct redlock_client *its, struct redlock_node *its_nodes, u
 
 static void set_lock(struct redlock_lock *lock)
 {
-    redlock_lock_init(lock, "redlock:table", 13, 60000);
+    redlock_lock_init(lock, "redlock:table", 60000);
 }
 
 /* One turn of the loop, of a second at most. */

@@ -95,7 +95,7 @@ static void begin(unsigned count, const char *authorities, const char *certifica
     dials = 0;
     if (redlock_init(&client, &tls.io, nodes, count, settings) != REDLOCK_OK)
         exit(1);
-    redlock_lock_init(&lock, "tls", 3, 60000);
+    redlock_lock_init(&lock, "tls", 60000);
 }
 
 /* Fresh nodes over TLS. */
@@ -162,7 +162,7 @@ static void reconnect(void)
     static struct redlock_lock other;
 
     drain(); /* so that the client notices closed connections, */
-    redlock_lock_init(&other, "settle", 6, 60000);
+    redlock_lock_init(&other, "settle", 60000);
     redlock_acquire(&client, &other, 0); /* and reconnects */
     redlock_release(&client, &other, 10000);
     drain();
@@ -365,7 +365,7 @@ static void shared(void)
     redlock_tls_share(&other_tls, &tls);
     if (redlock_init(&other, &other_tls.io, other_nodes, NODES, &patient) != REDLOCK_OK)
         exit(1);
-    redlock_lock_init(&other_lock, "tls", 3, 60000);
+    redlock_lock_init(&other_lock, "tls", 60000);
     is_int(redlock_acquire(&other, &other_lock, 0), REDLOCK_HELD,
            "redlock_tls_share: another client connects, too");
     redlock_deinit(&other);
@@ -461,7 +461,7 @@ static void single_bytes(void)
     begin(NODES, "ca", NULL, &patient);
     network = SINGLE_BYTES;
     for (i = 0; i < LOCKS; i++)
-        redlock_lock_init(&locks[i], names[i], 5, 60000);
+        redlock_lock_init(&locks[i], names[i], 60000);
     for (steps = 0; steps < 20; steps++) {
         for (i = 0; i < LOCKS; i++, left++) {
             if (steps % 2 == 0)
@@ -611,7 +611,7 @@ static void plain_on_a_tls_port(void)
     reset_nodes();
     if (redlock_init(&client, redlock_posix(), nodes, 1, &patient) != REDLOCK_OK)
         exit(1);
-    redlock_lock_init(&lock, "tls", 3, 60000);
+    redlock_lock_init(&lock, "tls", 60000);
     is_int((int)redlock_acquire(&client, &lock, 0), REDLOCK_UNREACHABLE, "no TLS on a TLS port");
     ok(strstr(nodes[0].error, "does this port expect TLS?") != NULL, "%s", nodes[0].error);
     redlock_deinit(&client);

@@ -37,7 +37,7 @@ static void begin(const char *address)
     nodes[2].address = servers[1].address;
     if (redlock_init(&client, redlock_posix(), nodes, 3, &patient) != REDLOCK_OK)
         ok(0, "init");
-    redlock_lock_init(&lock, "key", 3, 20000);
+    redlock_lock_init(&lock, "key", 20000);
 }
 
 /* ---- A faulty server ------------------------------------------------------------------------- */
@@ -245,7 +245,7 @@ static void bad_addresses(void)
         if (INTERFACES && strstr(address, "::1%") != NULL &&
             strstr(address, "]:1") != NULL) { /* an interface with this name may be added later */
             is_int((int)status, REDLOCK_OK, "\"%.30s\": an unknown interface is accepted", address);
-            redlock_lock_init(&lock, "key", 3, 20000);
+            redlock_lock_init(&lock, "key", 20000);
             is_int((int)redlock_acquire(&client, &lock, 0), REDLOCK_OK, "the other nodes decide");
             redlock_release(&client, &lock, 5000);
         } else {

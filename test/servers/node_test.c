@@ -40,7 +40,7 @@ static void prepare(struct side *side, unsigned count)
     side->count = count;
     for (i = 0; i < count; i++)
         side->nodes[i].address = servers[i].address;
-    redlock_lock_init(&side->lock, "redlock:key", 11, 20000);
+    redlock_lock_init(&side->lock, "redlock:key", 20000);
 }
 
 static void set_up(struct side *side, const struct redlock_settings *settings)
@@ -125,7 +125,7 @@ static void meet_all(struct side *side)
 {
     struct redlock_lock other;
 
-    redlock_lock_init(&other, "redlock:other", 13, 20000);
+    redlock_lock_init(&other, "redlock:other", 20000);
     redlock_acquire(&side->client, &other, 0);
     settle(&side->client);
     redlock_release(&side->client, &other, 5000);

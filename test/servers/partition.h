@@ -37,7 +37,7 @@ static inline void begin(struct side *side, const struct server *servers, unsign
     if (redlock_init(&side->client, redlock_posix(), side->nodes, count, &settings) != REDLOCK_OK)
         exit(1);
     snprintf(side->key, sizeof side->key, "%s", key);
-    redlock_lock_init(&side->lock, side->key, strlen(side->key), ttl_ms);
+    redlock_lock_init(&side->lock, side->key, ttl_ms);
 }
 
 static inline void shell(const char *command)

@@ -65,7 +65,7 @@ static void meet_all(struct side *side)
     struct redlock_lock other;
     int i, well = 0;
 
-    redlock_lock_init(&other, "other", 5, 20000);
+    redlock_lock_init(&other, "other", 20000);
     for (; well < NODES && now_ms() < until; sleep_ms(20)) {
         redlock_acquire(&side->client, &other, 0);
         settle(&side->client);

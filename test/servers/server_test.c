@@ -37,7 +37,7 @@ static void begin(struct side *side, unsigned count, const struct redlock_settin
         side->nodes[i].address = servers[i].address;
     if (redlock_init(&side->client, redlock_posix(), side->nodes, count, settings) != REDLOCK_OK)
         ok(0, "init");
-    redlock_lock_init(&side->lock, "key", 3, 20000);
+    redlock_lock_init(&side->lock, "key", 20000);
 }
 
 static void end(struct side *side)
@@ -622,7 +622,7 @@ static void many_locks_in_flight(void)
     begin(&a, 5, &patient);
     for (i = 0; i < MANY; i++) {
         snprintf(names[i], sizeof names[i], "k%02u", (unsigned)i % 100);
-        redlock_lock_init(&locks[i], names[i], strlen(names[i]), 60000);
+        redlock_lock_init(&locks[i], names[i], 60000);
         redlock_acquire_start(&a.client, &locks[i], 0);
     }
     while (released < MANY && now_ms() < until) {

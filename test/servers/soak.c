@@ -165,7 +165,7 @@ static int worker(int number, int judge, int volatile_servers)
         memset(&interval, 0, sizeof interval);
         interval.key = (int)roll(KEYS);
         interval.worker = number;
-        redlock_lock_init(&lock, keys[interval.key], 6, TTL_MS);
+        redlock_lock_init(&lock, keys[interval.key], TTL_MS);
         lock.use_fencing = 1;
         interval.began_us = redlock_posix()->now_us(NULL);
         status = (int)redlock_acquire(&client, &lock, roll(3000));

@@ -31,7 +31,7 @@ static void *contend(void *unused)
         nodes[i].address = servers[i].address;
     if (redlock_init(&client, redlock_posix(), nodes, NODES, &patient) != REDLOCK_OK)
         return unused;
-    redlock_lock_init(&lock, "threads", 7, 20000);
+    redlock_lock_init(&lock, "threads", 20000);
     set_use_fencing(&lock, 1);
     while (won < TURNS && now_ms() < until) {
         if (redlock_acquire(&client, &lock, 20000) != REDLOCK_OK)

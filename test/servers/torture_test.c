@@ -510,7 +510,7 @@ static int use(struct redlock_client *client, struct redlock_node *nodes, int on
     struct redlock_lock lock;
     int status, got, i;
 
-    redlock_lock_init(&lock, "key", 3, 30000);
+    redlock_lock_init(&lock, "key", 30000);
     status = timed(redlock_acquire, client, &lock);
     got = status == REDLOCK_OK;
     if (got)
@@ -528,7 +528,7 @@ static int use(struct redlock_client *client, struct redlock_node *nodes, int on
     plan.way = NULL;
     if (once && servers_keys_left("*", 10000) > 0)
         complain("a key was left");
-    redlock_lock_init(&lock, "another", 7,
+    redlock_lock_init(&lock, "another",
                       3000); /* TTL: a disconnected server may keep the key for this time */
     if (redlock_acquire(client, &lock, 20000) != REDLOCK_OK)
         complain("no lock can be acquired after the fault");
@@ -685,7 +685,7 @@ static void no_new_sockets(const struct way *way)
     for (i = 0; i < NODES; i++)
         nodes[i].address = servers[i].address;
     redlock_init(&client, redlock_posix(), nodes, NODES, NULL);
-    redlock_lock_init(&lock, "key", 3, 30000);
+    redlock_lock_init(&lock, "key", 30000);
     is_int((int)redlock_acquire(&client, &lock, 20000), REDLOCK_OK, "%s: a lock is acquired",
            call_names[way->call]);
     redlock_release(&client, &lock, 20000);
@@ -719,7 +719,7 @@ static void ignored_flag(void)
     for (i = 0; i < NODES; i++)
         nodes[i].address = i == 2 ? servers[i].local : servers[i].address;
     redlock_init(&client, redlock_posix(), nodes, NODES, NULL);
-    redlock_lock_init(&lock, "key", 3, 30000);
+    redlock_lock_init(&lock, "key", 30000);
     plan.deaf = 1;
     alarm(120); /* ends a call that blocks */
     is_int((int)redlock_acquire(&client, &lock, 20000), REDLOCK_OK, "SOCK_NONBLOCK is ignored");

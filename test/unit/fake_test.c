@@ -88,7 +88,7 @@ static void run(int which, struct redlock_io *io, const char *address, uint32_t 
     node.address = address;
     redlock_init(&client, io, &node, 1, &settings);
     for (i = 0; i < 3; i++)
-        redlock_lock_init(&locks[i], "a\0\r\nb", 5, 86400000);
+        init_bytes(&locks[i], "a\0\r\nb", 5, 86400000);
     redlock_acquire(&client, &locks[0], 0);
     redlock_release(&client, &locks[0], 20000);
     set_use_fencing(&locks[1], 1);
