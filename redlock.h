@@ -445,8 +445,8 @@ REDLOCK_API void redlock_handle_events(struct redlock_client *client, unsigned i
 
 /* Counts votes, decides, sends, connects, gives up what is late; bounded work per node and lock.
    Returns the microseconds until it must be called again, unless an event or a start comes first: 0
-   is at once, also when a lock is complete; REDLOCK_NEVER: no timer. Calling it sooner is
-   harmless. */
+   is at once, also when this call has completed a lock; REDLOCK_NEVER: no timer. Calling it sooner
+   is harmless. */
 REDLOCK_API uint64_t redlock_tick(struct redlock_client *client);
 
 /* The next lock whose operation is complete, in order of completion; NULL: none. lock->operation
