@@ -23,15 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum {
-    SERVERS = 5,
-    RUNS = 40,
-    FAR_RUNS = 20,
-    CONCURRENT = 50,
-    ROUNDS = 5,
-    RTT_MS = 20,
-    STATUS_FD = 3
-};
+enum { SERVERS = 5, RUNS = 40, FAR_RUNS = 20, CONCURRENT = 50, ROUNDS = 5, RTT_MS = 20 };
 
 enum { START_LIMIT_US = 2000, MEMORY_LIMIT_KB = 2048, SIZE_LIMIT = 215 * 1024 };
 #define CONCURRENT_LIMIT 1.5 /* times flock(1) */
@@ -63,31 +55,31 @@ static pid_t spawn(const char *program, char **words, int to, int fd)
     return pid;
 }
 
-/* Starts `redlock run` with this command. *events: the descriptor that its events can be read from; the caller closes it. */
-static pid_t start(const char *program, char *list, char *command, char *word, int *events)
+/* Starts `redlock run -v` with this command. *messages: the descriptor that its messages can be read from; the caller closes it. */
+static pid_t start(const char *program, char *list, char *command, char *word, int *messages)
 {
-    static char redlock[] = "redlock", run[] = "run", on[] = "-N", option[] = "--status-fd",
-                number[] = "3", name[] = "figures";
-    char *words[] = {redlock, run, on, list, option, number, name, command, word, NULL};
+    static char redlock[] = "redlock", run[] = "run", on[] = "-N", option[] = "-v",
+                name[] = "figures";
+    char *words[] = {redlock, run, on, list, option, name, command, word, NULL};
     int line[2];
     pid_t pid;
 
     if (pipe2(line, O_CLOEXEC) != 0)
         give_up("pipe");
-    pid = spawn(program, words, line[1], STATUS_FD);
+    pid = spawn(program, words, line[1], STDERR_FILENO);
     close(line[1]);
-    *events = line[0];
+    *messages = line[0];
     return pid;
 }
 
-/* Exits unless the next event begins with "acquired". */
-static void expect_acquired(int events)
+/* Exits unless the next message says that the lock was acquired. */
+static void expect_acquired(int messages)
 {
-    struct pollfd fd = {events, POLLIN, 0};
-    char text[200] = "";
+    struct pollfd fd = {messages, POLLIN, 0};
+    char text[400] = "";
 
-    if (poll(&fd, 1, 10000) != 1 || read(events, text, sizeof text - 1) <= 0 ||
-        strncmp(text, "acquired ", 9) != 0) {
+    if (poll(&fd, 1, 10000) != 1 || read(messages, text, sizeof text - 1) <= 0 ||
+        strstr(text, ": acquired on ") == NULL) {
         fprintf(stderr, "cli: no lock: %s\n", text);
         exit(1);
     }
@@ -126,18 +118,18 @@ static double measure_start(const char *program)
 {
     double least_us = 1e9, fast_us = 1e9, ends_us = 1e9, version_us = 1e9, us;
     unsigned i, round;
-    int events;
+    int messages;
 
     for (round = 0; round < ROUNDS; round++) {
         static double lock_us[RUNS], end_us[RUNS];
         for (i = 0; i < RUNS; i++) {
             double begin = now_us();
-            pid_t pid = start(program, nodes, true_, NULL, &events);
-            expect_acquired(events);
+            pid_t pid = start(program, nodes, true_, NULL, &messages);
+            expect_acquired(messages);
             lock_us[i] = now_us() - begin;
             wait_for_end(pid, 0);
             end_us[i] = now_us() - begin;
-            close(events);
+            close(messages);
         }
         us = quantile(lock_us, RUNS, 0.5);
         least_us = us < least_us ? us : least_us;
@@ -312,18 +304,18 @@ static double measure_far(const char *program)
 {
     static double lock_us[FAR_RUNS], trips[FAR_RUNS];
     unsigned i;
-    int events;
+    int messages;
 
     for (i = 0; i < FAR_RUNS; i++) {
         double begin = now_us();
         pid_t pid;
         relayed->trips = 0;
-        pid = start(program, far_nodes, sleep_, shortly, &events);
-        expect_acquired(events);
+        pid = start(program, far_nodes, sleep_, shortly, &messages);
+        expect_acquired(messages);
         lock_us[i] = now_us() - begin;
         trips[i] = relayed->trips + 1;
         wait_for_end(pid, 0);
-        close(events);
+        close(messages);
         sleep_ms(RTT_MS); /* until all bytes in flight have arrived */
     }
     printf("  over %d ms            %8.2f ms from the start to the lock, and %d ms to connect: "
@@ -393,24 +385,23 @@ static long status_kb(long pid, const char *field)
     return kb;
 }
 
-/* The memory of a run that has held the lock for a while: of the supervisor, and of the guard, the last of its children. */
+/* The memory of a run that has held the lock for a while: of redlock, and of the guard, its only child. */
 static long measure_memory(const char *program)
 {
     char path[64];
-    long child[2] = {0, 0}, most = 0, pids[2];
+    long most = 0, pids[2];
     FILE *file;
     unsigned i;
-    int events;
-    pid_t pid = start(program, nodes, sleep_, long_, &events);
+    int messages;
+    pid_t pid = start(program, nodes, sleep_, long_, &messages);
 
-    expect_acquired(events);
+    expect_acquired(messages);
     sleep_ms(300);
     snprintf(path, sizeof path, "/proc/%ld/task/%ld/children", (long)pid, (long)pid);
-    if ((file = fopen(path, "r")) == NULL || fscanf(file, "%ld %ld", &child[0], &child[1]) != 2)
+    pids[0] = pid;
+    if ((file = fopen(path, "r")) == NULL || fscanf(file, "%ld", &pids[1]) != 1)
         give_up(path);
     fclose(file);
-    pids[0] = pid;
-    pids[1] = child[1];
     for (i = 0; i < 2; i++) {
         long kb = status_kb(pids[i], "VmHWM:");
         printf("  memory, %-12s %8ld kB resident, at most %ld; private of that %ld\n",
@@ -420,7 +411,7 @@ static long measure_memory(const char *program)
     }
     kill(pid, SIGTERM);
     wait_for_end(pid, -1);
-    close(events);
+    close(messages);
     return most;
 }
 

@@ -334,7 +334,7 @@ static void start_cleaner(void)
 {
     int line[2];
 
-    if (pipe2(line, O_CLOEXEC) != 0 || (bench.cleaner = fork()) < 0)
+    if (!open_pipe(line) || (bench.cleaner = fork_process()) < 0)
         die(EXIT_SYSTEM, "no process to clean up");
     if (bench.cleaner == 0) {
         close(line[1]);

@@ -5,12 +5,12 @@
        run.c  lock.c  status.c  check.c judge.c report.c  bench.c    the verbs
        options.c  take.c  token.c                                    options, waiting for a lock, tokens
        session.c  look.c                                             a client and its lock; the value of a key
-       queue.c  talk.c  job.c                                        the waiters of this machine; plain commands to nodes; processes
+       queue.c  talk.c  job.c                                        the waiters of this machine; plain commands to nodes; guard, command
        tls.c                                                         the I/O callbacks, with or without TLS
-       nodes.c  holder.c                                             the list of nodes; values at keys
+       nodes.c  holder.c  descendants.c                              the list of nodes; values at keys; the processes of the job
        names.c                                                       the nodes' addresses
        text.c                                                        messages, JSON
-       process.c                                                     signals, clock, name
+       process.c                                                     signals, children, clock, name
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -23,6 +23,13 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+
+/* What only Linux has: subreapers, /proc, timers that count during suspend. -DREDLOCK_CLI_POSIX is the program of other systems. */
+#if defined(__linux__) && !defined(REDLOCK_CLI_POSIX)
+#define CLI_LINUX 1
+#else
+#define CLI_LINUX 0
+#endif
 
 /* Exit statuses: those of sysexits.h where one fits. All are below 126, because shells use 126 and above. */
 enum {
@@ -52,19 +59,19 @@ enum { ALSO_MAX = 16, SLOTS_MAX = 256 };
 
 /* The options of all verbs. Durations in milliseconds. */
 struct options {
-    const char *config, *auth_file, *prefix, *force, *label, *signal, *on_lost;
+    const char *config, *auth_file, *prefix, *force, *label;
     const char *cacert, *cert, *key, *sni; /* TLS: files with certificates and key; a name */
     const char *auth_where; /* "FILE: line N: " if a configuration file names auth_file, else "" */
     char *nodes;            /* all lists, joined by blanks */
     const char *also[ALSO_MAX]; /* -a: further names of one lock */
     unsigned also_count;
-    long node_timeout_ms, wait_ms, ttl_ms, kill_after_ms, min_hold_ms, max_hold_ms;
+    long node_timeout_ms, wait_ms, ttl_ms, kill_after_ms, min_hold_ms;
     long unavailable_ms, duration_ms, clock_window_ms;
-    long conflict_status, status_fd, count, clients;
+    long conflict_status, count, clients;
     long slots; /* 0: one holder */
     int verbose, quiet, json, here;
     int log_levels; /* messages begin with their level, for the journal */
-    int nonblock, foreground, new_group, no_guard, preserve_status;
+    int nonblock, keep_going;
     int fence, shell;
     int read_only, strict, nagios, prometheus; /* check */
     int failure; /* the exit status of each die(), instead of the argument of die(); 0: the argument */
@@ -176,9 +183,6 @@ int public_size(const char *word);
 int is_written(void);
 /* Exits with 71 and a message if is_written() fails. */
 void must_be_written(void);
-
-/* Writes a line to --status-fd. Does not block: the line is dropped if the reader is slow. */
-void event(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* "1.5", "250ms", "2m", "1h", "1d" in milliseconds; bare numbers are seconds. -1: it is not a duration. */
 long parse_duration(const char *text);
@@ -358,86 +362,114 @@ redlock_mask token_read(const char *token, char value[VALUE_MAX + 1]);
 struct job_setup {
     void (*set_environment)(void); /* in the child, before the command begins */
     const char *name;              /* of the lock, for messages */
-    const char *mark;     /* a word that set_environment puts in, and that no other job has */
-    uint64_t deadline_us; /* the first of job_set_deadline */
-    int ends_with_lock;   /* 1: guard and system kill the command if this process dies */
+    uint64_t deadline_us;          /* the first of job_set_deadline */
 };
 
-/* Forks the command, which waits, and the guard. Then the command is executed, unless a signal has asked this process to end, or
-   the deadline has passed. Returns 1 if the command is executed; 0 if it is not, and its process ends; -1 if the system denies a
-   process or a pipe. */
+/* How the command has ended. */
+struct job_end {
+    int by_signal;
+    int number;  /* the signal, or the exit status */
+    int is_late; /* 1: the job may have ended only after the deadline */
+};
+
+/* Starts the guard, and that the command, unless a signal has asked this process to end or the deadline has passed. Returns 1 if the
+   command is started, 0 if it is not, -1 if the system denies a process or a socket. Signals that came before are forgotten.
+   The guard kills the job at the deadline, and if this process dies; not with --keep-going. */
 int job_start(char **command, const struct job_setup *setup);
-/* Tells the guard when to kill the job. Does not block: a guard that was stopped reads all deadlines when it continues. One that
-   was killed is replaced. */
-void job_set_deadline(uint64_t deadline_us);
-int job_has_guard(void);
-/* 1: the command has ended, as *end says. It stays a zombie until job_finish; without /proc, until job_is_empty. */
-int job_has_ended(siginfo_t *end);
-/* The signal that has stopped the command since the last call; 0: none. */
-int job_stopped_by(void);
-/* 1: the command was continued since the last call, and has not been stopped again. */
-int job_was_continued(void);
-/* 1: no process of the job lives. */
-int job_is_empty(void);
-/* 1: the command is in the group of this process. */
-int job_shares_group(void);
-/* 1: redlock has given it a group of its own. */
-int job_has_own_group(void);
-/* If this process was put into the foreground, although it began in the background, the group of the command gets the terminal.
-   The second function takes it back. They return 1 if it is lent, or was. */
-int job_lend_terminal(void);
-int job_takes_terminal(void);
-/* Signals the command, with the group that it leads. Returns 0, after a message, if that is not permitted. */
-int job_signal_command(int number);
-/* Signals the processes that job_signal_command, or the terminal, did not reach. */
-void job_signal_rest(int number, int by_terminal);
-/* Both, also to a command that is stopped. */
-void job_end(int number);
-/* Removes those that have ended. */
-void job_reap_orphans(void);
-/* Ends the guard, then removes the command: before that, no other process gets its pid, which the guard would kill. */
+/* A descriptor that is readable when job_take may return 1. */
+int job_line(void);
+/* Returns 1 when the job is over: no process of it lives, or the command has exited by itself. Else 0. If the guard was killed,
+   kills the job. */
+int job_take(struct job_end *end);
+/* Kills a guard that does not react, and then the job. */
+void job_take_over(struct job_end *end);
+/* These tell the guard, and do not block: */
+void job_set_deadline(uint64_t deadline_us); /* when to kill the job */
+void job_pass(int number);                   /* signals the command */
+void job_ask(int number); /* signals all processes of the job; they have --kill-after to end */
+/* Signals the processes that are not in the group of this process: a terminal has signalled those that are. */
+void job_spread(int number);
+/* Removes children that have ended, and continues a guard that was stopped. After SIGCHLD. */
+void job_serve_children(void);
+/* The lock is released: ends the guard, which says what goes on without the lock. */
 void job_finish(void);
 
-/* ---- Signals, clock and name, in process.c ---- */
+/* ---- The processes of the job, in descendants.c ---- */
+
+enum { NO_GROUP = -1 }; /* 0 is a group: one whose leader is outside of this PID namespace */
+
+/* From here on this process is a subreaper. Children that it has already are not of the job. */
+void job_begin(void);
+/* 1: the job is not found by descent. */
+int job_is_plain(void);
+/* 1: it is a process group. */
+int job_leads_group(void);
+void job_is_of(pid_t command);
+pid_t job_command(void);
+/* Takes the children that have ended. Returns 1 if there are others. */
+int job_reap(void);
+/* 1: job_reap has taken the command, which has ended in this way. */
+int job_has_ended(struct job_end *end);
+/* Signals the processes that are not in this group (NO_GROUP: all), and continues those that are stopped. Returns how many live. */
+unsigned job_signal(int number, pid_t except);
+/* Kills the job, again and again, because a process may have started another one between a look and the kill. Returns 0 if one cannot
+   be killed. */
+int job_kill(void);
+/* Names some processes that live, "4711 pg_dump, 4712 gzip". Returns how many there are; 0 for a plain job. */
+unsigned job_name(char *text, size_t room);
+
+/* ---- Signals, children, clock and name, in process.c ---- */
 
 /* Remembers where the arguments of the command line are. Call it first. */
 void process_begin(int count, char **words);
 /* Changes the process name and the arguments that other users see. The arguments are overwritten: copy those still needed. */
 void rename_process(const char *name);
-/* For a process in the background: blocks all signals, leaves the process group, and closes all descriptors but these two, because
-   the reader of an inherited pipe would wait until this process ends. */
+/* For a process in the background: blocks all signals; closes all descriptors but these two, because the reader of an inherited
+   pipe would wait until this process ends; and leaves the session, because a process of it would hide from the kernel that a
+   stopped job has lost its shell. */
 void become_quiet_process(const char *name, int line, int other);
 /* Reads /proc/PID/FILE; returns the size, 0 if there is no such process. */
 size_t read_proc(long pid, const char *file, char *text, size_t room);
+/* A pipe that a command does not inherit: read end, write end. Returns 0 if the system denies it. */
+int open_pipe(int line[2]);
 
-/* From here on signals are handled, and only in sleep_on and is_asked_to_end. */
-void signals_begin(void);
-/* Takes one of the signals that have arrived; returns 0 if none has. *by_terminal: the kernel sent it to the whole foreground
-   group. */
+/* From here on HUP, INT, QUIT, TERM, USR1, USR2 and CHLD are handled. Returns 0 if the system denies a pipe. */
+int signals_begin(void);
+/* From here on also other signals that are for the command, and those with which a terminal stops it. */
+void signals_pass_on(void);
+/* Takes one of the signals that have arrived, the first one first; returns 0 if none has. *by_terminal: the terminal sent it to a
+   whole process group. */
 int next_signal(int *by_terminal);
 /* 1: this signal asks a program to end. */
 int is_ending(int number);
-/* Such a signal that has arrived; 0 if none. It stays noted. It is meant for this process as long as no child runs. */
+/* Takes all signals that have arrived. Returns the first one ever that asked this process to end; 0 if none has. It is meant for
+   this process as long as no child runs. */
 int ending_signal(void);
-/* 1: such a signal has arrived, or is pending. */
 int is_asked_to_end(void);
 /* Ends this process as a signal would have: this one, or the one of ending_signal. */
 void end_by(int number) __attribute__((noreturn));
 void end_by_signal(void) __attribute__((noreturn));
-/* From here on SIGTSTP is handled, too. */
-void signals_add_stop(void);
-/* Stops this process as the terminal would. Returns when it is continued. */
-void stop_by_terminal(void);
-/* Forgets the signals that have arrived and do not ask a program to end. */
-void forget_other_signals(void);
+/* Stops this process as this signal of the terminal would. Returns when it is continued. */
+void stop_by_terminal(int number);
 /* Restores the inherited effect of all signals: for a child before exec. */
 void signals_restore(void);
 /* From here on no write ends or stops this process by SIGPIPE, SIGXFSZ or SIGTTOU. */
 void ignore_write_signals(void);
 
+/* fork(). In the child all signals are blocked, and none is read. */
+pid_t fork_process(void);
+/* In such a child: from here on SIGCHLD, and no other signal, ends sleep_on. */
+void watch_children(void);
+
+enum { SLEEP_MAX = REDLOCK_NODES_MAX + 1 }; /* descriptors of sleep_on */
+
 uint64_t now_us(void);
-/* Sleeps for wait_us, but not beyond until_us. fds[].revents tell which descriptors are ready. */
+/* Sleeps for wait_us, but not beyond until_us, nor when a signal arrives. fds[].revents, 0 before, tell which descriptors are
+   ready. */
 void sleep_on(struct pollfd *fds, unsigned count, uint64_t wait_us, uint64_t until_us);
+/* How long this process did not run since the last call, although no sleep was under way; 0: for less than 0.2 s. A call that
+   blocks counts as such a pause. */
+uint64_t last_pause_us(void);
 
 /* ---- Verbs: each returns the exit status ---- */
 

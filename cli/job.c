@@ -1,453 +1,53 @@
-/* job.c - the job of redlock run: the command and all processes that come from it. Starts the job, signals it, and knows whether
-   a process of it is left.
+/* job.c - the job of redlock run: the command, and all processes that come from it (descendants.c).
 
-   On Linux this process is the subreaper of the job: a process whose parent has ended becomes a child of this process. So the job
-   is all descendants of this process but the guard, whatever process groups they have made. /proc lists them. Without /proc the
-   job is the process group of the command.
+       redlock (holds the lock; subreaper) --- line --- rl-guard (subreaper) --- command --- ...
 
-   The guard is a second process that kills the job at a deadline, or at once when this process dies. So neither a killed nor a
-   stopped redlock leaves a job without its lock. When this process is dead, there is no subreaper any more: so the guard finds the
-   job by the mark in its environment, too.
+   The guard starts the command. It kills the job at the deadline of the lock, and at once when redlock dies: then the line ends. If the
+   guard dies, redlock is the next subreaper: it gets the job as its children, and kills it. The guard knows nothing of locks and
+   nodes, and redlock nothing of processes.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
 #include "cli.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#ifdef __linux__
+#if CLI_LINUX
 #include <sys/prctl.h>
-#include <sys/timerfd.h>
-#include <time.h>
 #endif
 
-/* 0 is a group, too: one whose leader is outside of this PID namespace. */
-enum { NO_GROUP = -1 };
+/* When the guard says which processes are left of a job that was asked to end: first, and then again and again. */
+enum { FIRST_NOTICE_MS = 5000, NOTICE_MS = 30000 };
 
-enum { KILL_ROUNDS = 100, KILL_LOOKS = 3, KILL_PAUSE_MS = 10 };
+/* In a plain job nothing tells that it is empty. */
+enum { PLAIN_LOOK_MS = 100 };
 
-static struct {
-    pid_t keeper;         /* the process that holds the lock */
-    pid_t command, guard; /* 0: there is none */
-    int guard_fd;
-    int own_group;    /* the command has its own process group */
-    int has_terminal; /* 1: its group has been lent the terminal */
-    const char *name; /* of the lock, for messages */
-    const char *mark; /* a word that only the environment of this job has */
-    siginfo_t end;    /* of the command; si_pid 0: it lives */
-} job;
+enum { NAMES_MAX = 120 };
 
-/* ---- The processes of the job ---- */
-
-struct process {
-    pid_t pid, parent, group;
-    int has_ended; /* a zombie */
+/* From redlock to the guard. */
+struct order {
+    enum { START, DEADLINE, PASS, SPREAD, ASK } what;
+    int number;  /* PASS, SPREAD, ASK: a signal */
+    uint64_t us; /* DEADLINE */
 };
 
-/* Returns 0 if there is no such process. A zombie with threads lives: only its first thread has ended. */
-static int read_process(pid_t pid, struct process *process)
-{
-    char text[512], state = 'Z';
-    int parent, group;
-    long threads = 0;
-    const char *end;
-
-    read_proc(pid, "stat", text, sizeof text);
-    end = strrchr(text, ')'); /* the name of the program, before this, may have blanks */
-    if (end == NULL || sscanf(end + 1,
-                              " %c %d %d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d "
-                              "%ld",
-                              &state, &parent, &group, &threads) != 4)
-        return 0;
-    process->pid = pid;
-    process->parent = parent;
-    process->group = group;
-    process->has_ended = (state == 'Z' || state == 'X') && threads <= 1;
-    return 1;
-}
-
-/* Lists all processes. Returns how many; 0: there is no /proc, or no memory. The caller frees the list. */
-static unsigned read_processes(struct process **list)
-{
-    DIR *folder = opendir("/proc");
-    struct dirent *entry;
-    unsigned count = 0, room = 0;
-
-    *list = NULL;
-    while (folder != NULL && (entry = readdir(folder)) != NULL) {
-        if (count == room) {
-            struct process *longer = realloc(*list, (room += 512) * sizeof **list);
-            if (longer == NULL) {
-                count = 0;
-                break;
-            }
-            *list = longer;
-        }
-        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
-            count += (unsigned)read_process((pid_t)atol(entry->d_name), &(*list)[count]);
-    }
-    if (folder != NULL)
-        closedir(folder);
-    return count;
-}
-
-/* 1: the process has the mark of this job in its environment. */
-static int is_marked(pid_t pid)
-{
-    static char text[16384];
-    size_t used = 0, mark = strlen(job.mark);
-    ssize_t size;
-    char path[40];
-    int fd, found = 0;
-
-    snprintf(path, sizeof path, "/proc/%ld/environ", (long)pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    while (fd >= 0 && !found && (size = read(fd, text + used, sizeof text - used)) > 0) {
-        used += (size_t)size;
-        found = memmem(text, used, job.mark, mark) != NULL;
-        if (used >= mark) { /* the mark may begin at the end of this part */
-            memmove(text, text + used - (mark - 1), mark - 1);
-            used = mark - 1;
-        }
-    }
-    if (fd >= 0)
-        close(fd);
-    return found;
-}
-
-static void put_first(struct process *list, unsigned *members, unsigned i)
-{
-    struct process process = list[i];
-
-    list[i] = list[*members];
-    list[(*members)++] = process;
-}
-
-/* Moves the processes of the job to the front of the list. Returns how many. The guard also goes by the mark: when the keeper dies,
-   the rest of the job gets another parent before the guard gets one. */
-static unsigned find_job(struct process *list, unsigned count)
-{
-    int is_guard = getpid() != job.keeper, is_orphaned = is_guard && getppid() != job.keeper;
-    pid_t parent = is_orphaned ? job.command : job.keeper;
-    unsigned members = 0, done = 0, i;
-
-    for (i = 0; i < count && is_guard; i++)
-        if (list[i].pid != getpid() && (list[i].pid == job.command || is_marked(list[i].pid)))
-            put_first(list, &members, i);
-    for (;;) {
-        for (i = members; i < count; i++)
-            if (list[i].parent == parent && list[i].pid != job.guard && list[i].pid != getpid())
-                put_first(list, &members, i);
-        if (done == members)
-            return members;
-        parent = list[done++].pid;
-    }
-}
-
-/* What one look at the processes of this machine has found of the job. */
-struct look {
-    int works; /* 0: the processes cannot be listed */
-    unsigned living, ended;
+/* From the guard to redlock: when the command has begun, and when the job is over. */
+struct report {
+    pid_t command; /* -1: the system denies it, for the reason `error` */
+    int error;
+    struct job_end end;
 };
 
-/* Sends a signal to the processes of the job that are not in this group (NO_GROUP: to all), and not the command; 0: to none. */
-static struct look signal_outside(pid_t group, int number)
-{
-    struct process *list;
-    unsigned count = read_processes(&list), members, i;
-    struct look look = {count > 0, 0, 0};
+static const char *lock_name; /* for messages */
+static int line = -1;         /* to the other process */
+static pid_t guard_pid;       /* in redlock */
 
-    members = find_job(list, count);
-    for (i = 0; i < members; i++) {
-        if (list[i].has_ended)
-            look.ended++;
-        else
-            look.living++;
-        if (number != 0 && list[i].group != group && list[i].pid != job.command)
-            kill(list[i].pid, number);
-    }
-    free(list);
-    return look;
-}
-
-/* The command leads a group: its own, or one that it has made, as timeout(1) does in the foreground. */
-static int leads_group(void)
-{
-    pid_t group = getpgid(job.command);
-
-    return job.own_group || group == job.command || group < 0;
-}
-
-int job_shares_group(void)
-{
-    return getpgid(job.command) == getpgrp();
-}
-
-int job_has_own_group(void)
-{
-    return job.own_group;
-}
-
-/* Returns 0 if the signal could not be sent. It is no failure if the command has ended; its group may have processes all the
-   same. */
-int job_signal_command(int number)
-{
-    static int is_said;
-
-    if (kill(leads_group() ? -job.command : job.command, number) == 0 || errno == ESRCH)
-        return 1;
-    if (!is_said++)
-        say(LOG_ERROR, "the command cannot be signalled: %s", strerror(errno));
-    return 0;
-}
-
-void job_signal_rest(int number, int by_terminal)
-{
-    signal_outside(by_terminal && job_shares_group() ? getpgrp()
-                   : leads_group()                   ? job.command
-                                                     : NO_GROUP,
-                   number);
-}
-
-void job_end(int number)
-{
-    job_signal_command(number);
-    job_signal_rest(number, 0);
-    if (number != SIGKILL)
-        job_signal_command(SIGCONT); /* a stopped command would not get the signal */
-}
-
-/* A look at the processes misses one that has started another one, and has ended before its own turn: the names of all are read
-   first. Processes of the job that have ended stay until job_reap_orphans: so if a second look finds no more of them, the first
-   one has missed none. */
-int job_is_empty(void)
-{
-    struct look first = signal_outside(NO_GROUP, 0), second;
-
-    if (!first.works) {
-        waitpid(job.command, NULL, WNOHANG); /* a zombie counts as a member of its group */
-        return kill(-job.command, 0) != 0;
-    }
-    if (first.living > 0)
-        return 0;
-    second = signal_outside(NO_GROUP, 0);
-    return second.living == 0 && second.ended == first.ended;
-}
-
-int job_has_ended(siginfo_t *end)
-{
-    if (job.end.si_pid == 0) /* job_is_empty may have removed the zombie since */
-        waitid(P_PID, (id_t)job.command, &job.end, WEXITED | WNOHANG | WNOWAIT);
-    *end = job.end;
-    return end->si_pid == job.command;
-}
-
-/* The signal that has stopped (WSTOPPED) or continued (WCONTINUED) the command since the last call; 0: none. */
-static int signalled_by(int change)
-{
-    siginfo_t info = {0};
-
-    return waitid(P_PID, (id_t)job.command, &info, change | WNOHANG) == 0 &&
-                   info.si_pid == job.command
-               ? info.si_status
-               : 0;
-}
-
-int job_stopped_by(void)
-{
-    return signalled_by(WSTOPPED);
-}
-
-int job_was_continued(void)
-{
-    return signalled_by(WCONTINUED) != 0;
-}
-
-/* The process may be the first one of a container, or the subreaper. Command and guard are not removed here: their pids are still
-   used. */
-void job_reap_orphans(void)
-{
-    siginfo_t end = {0};
-
-    while (waitid(P_ALL, 0, &end, WEXITED | WNOHANG | WNOWAIT) == 0 && end.si_pid != 0 &&
-           end.si_pid != job.command && end.si_pid != job.guard) {
-        waitpid(end.si_pid, NULL, 0);
-        end.si_pid = 0;
-    }
-}
-
-/* ---- The guard ---- */
-
-int job_has_guard(void)
-{
-    return job.guard > 0;
-}
-
-void job_finish(void)
-{
-    job_takes_terminal();
-    if (job.guard > 0) {
-        kill(job.guard, SIGKILL);
-        waitpid(job.guard, NULL, 0);
-        job.guard = 0;
-    }
-    if (job.command > 0)
-        waitpid(job.command, NULL, 0);
-    while (waitpid(-1, NULL, WNOHANG) > 0) /* orphans */
-        continue;
-}
-
-/* A descriptor that becomes readable at a time of now_us(), which counts during suspend. The timeout of poll() does not count
-   then, and would end too late. Returns -1 if the system has no such descriptor. */
-static int open_alarm(void)
-{
-#ifdef __linux__
-    return timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
-#else
-    return -1;
-#endif
-}
-
-static void set_alarm(int fd, uint64_t moment_us)
-{
-#ifdef __linux__
-    struct itimerspec moment = {{0, 0}, {0, 0}};
-
-    moment.it_value.tv_sec = (time_t)(moment_us / 1000000);
-    moment.it_value.tv_nsec = (long)(moment_us % 1000000) * 1000 + 1; /* 0 would mean never */
-    timerfd_settime(fd, TFD_TIMER_ABSTIME, &moment, NULL);
-#else
-    (void)fd;
-    (void)moment_us;
-#endif
-}
-
-/* In the guard: kills the job, until some looks in a row find nothing of it: a process may start another one between a look and
-   the kill. Returns 0 if the command cannot be killed. */
-static int kill_job(void)
-{
-    int round, empty = 0, killed = 0;
-
-    for (round = 0; round < KILL_ROUNDS && empty < KILL_LOOKS; round++) {
-        killed = job_signal_command(SIGKILL);
-        empty = signal_outside(NO_GROUP, SIGKILL).living > 0 ? 0 : empty + 1;
-        poll(NULL, 0, KILL_PAUSE_MS);
-    }
-    return killed;
-}
-
-/* Waits for data from a pipe; only the supervisor has the other end. The supervisor writes deadlines; the end of the stream means
-   that the supervisor is dead. */
-static void stand_guard(int line, uint64_t deadline_us)
-{
-    struct pollfd fds[2] = {{line, POLLIN, 0}, {-1, POLLIN, 0}};
-
-    become_quiet_process("rl-guard", /* killall -9 redlock must not kill the guard */
-                         line, STDERR_FILENO);
-    fds[1].fd = open_alarm();
-    for (;;) {
-        uint64_t now = now_us(), left_ms = deadline_us > now ? (deadline_us - now + 999) / 1000 : 0;
-        set_alarm(fds[1].fd, deadline_us);
-        poll(fds, 2, left_ms > 60000 ? 60000 : (int)left_ms);
-        if (fds[0].revents != 0) {
-            if (read(line, &deadline_us, sizeof deadline_us) != sizeof deadline_us) {
-                if (kill_job())
-                    say(LOG_ERROR, "%s: the supervisor is gone; the command was killed", job.name);
-                _exit(0);
-            }
-        } else if (now_us() >= deadline_us) {
-            int killed = kill_job();
-            if (poll(fds, 1, 1000) == 0 && killed) /* else the supervisor killed it */
-                say(LOG_ERROR,
-                    "%s: the supervisor does not react, and the lock is about to expire; the "
-                    "command was killed",
-                    job.name);
-            _exit(0);
-        }
-    }
-}
-
-/* Returns 0 if the system denies a process or a pipe. */
-static int start_guard(uint64_t deadline_us)
-{
-    int line[2];
-
-    job.guard = 0;
-    if (pipe2(line, O_CLOEXEC) != 0)
-        return 0;
-    job.guard = fork();
-    if (job.guard == 0) {
-        close(line[1]);
-        stand_guard(line[0], deadline_us);
-    }
-    close(line[0]);
-    fcntl(line[1], F_SETFL, O_NONBLOCK);
-    job.guard_fd = line[1];
-    return job.guard > 0;
-}
-
-/* A guard that was killed is replaced. job_reap_orphans removes it. */
-void job_set_deadline(uint64_t deadline_us)
-{
-    if (job.guard <= 0 ||
-        write(job.guard_fd, &deadline_us, sizeof deadline_us) == sizeof deadline_us ||
-        errno != EPIPE)
-        return;
-    close(job.guard_fd);
-    say(LOG_WARNING, start_guard(deadline_us)
-                         ? "the guard process is gone; another one was started"
-                         : "the guard process is gone, and no other one can be started");
-}
-
-/* ---- Start ---- */
-
-/* Returns 1 if this process is in the foreground of a terminal, whatever stdin is. A command with its own process group would be
-   stopped when it reads from the terminal. */
-static int is_in_foreground(void)
-{
-    int fd = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC), is;
-
-    if (fd < 0)
-        return 0;
-    is = tcgetpgrp(fd) == getpgrp();
-    close(fd);
-    return is;
-}
-
-/* Makes the process group the foreground of the terminal. Returns 1 if that worked. */
-static int set_foreground(pid_t group)
-{
-    int fd = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC), done;
-
-    if (fd < 0)
-        return 0;
-    done = tcsetpgrp(fd, group) == 0; /* SIGTTOU is ignored */
-    close(fd);
-    return done;
-}
-
-int job_lend_terminal(void)
-{
-    if (job.own_group && !options.new_group && is_in_foreground())
-        job.has_terminal = set_foreground(job.command);
-    return job.has_terminal;
-}
-
-int job_takes_terminal(void)
-{
-    int had = job.has_terminal;
-
-    if (had)
-        set_foreground(getpgrp());
-    job.has_terminal = 0;
-    return had;
-}
+/* ---- The command ---- */
 
 /* Returns if the command cannot be executed, with the reason in errno. A script without #! is executed by a shell: some C
    libraries do not do that in execvp. */
@@ -469,21 +69,25 @@ static void execute(char **command)
     execv(shell, by_shell);
 }
 
-/* The child: waits for a byte, then executes the command. */
-static void become(char **command, int go, const struct job_setup *setup)
+/* The child of the guard. It is in the process group of redlock, so the terminal, `kill 0` and a shell treat it as they would
+   without redlock. */
+static void become(char **command, pid_t parent, const struct job_setup *setup)
 {
-    char byte;
     int status;
 
-    if (job.own_group)
+    if (job_leads_group())
         setpgid(0, 0);
-#ifdef __linux__
-    if (setup->ends_with_lock)
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
+#if CLI_LINUX
+    if (!job_is_plain() && !options.keep_going)
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* redlock and the guard may be killed together */
 #endif
-    if (read(go, &byte, 1) != 1 || getppid() != job.keeper)
-        _exit(EXIT_SYSTEM); /* the parent did not permit the command, or died before prctl */
+    if (getppid() != parent)
+        _exit(EXIT_SYSTEM);
     setup->set_environment();
+    if (now_us() >= setup->deadline_us) {
+        say(LOG_ERROR, "%s: the lock expired before the command was started", lock_name);
+        _exit(EXIT_LOST);
+    }
     signals_restore();
     execute(command);
     status = errno == ENOENT ? 127 : 126;
@@ -492,34 +96,347 @@ static void become(char **command, int go, const struct job_setup *setup)
     _exit(status);
 }
 
+/* ---- The guard ---- */
+
+static struct {
+    pid_t group;          /* that of redlock and the command */
+    uint64_t deadline_us; /* of the lock. UINT64_MAX: the job goes on without it */
+    uint64_t limit_us;    /* of --kill-after. UINT64_MAX: none */
+    uint64_t notice_us;   /* of the next message about a job that was asked to end */
+    int is_asked;         /* 1: the job was asked to end */
+    int by_terminal;      /* the last signal that a terminal has sent to the job */
+} guard = {0, UINT64_MAX, UINT64_MAX, UINT64_MAX, 0, 0};
+
+/* Asks the job to end, with this signal if it is not 0. The time of --kill-after begins with the first one, as in timeout(1). */
+static void ask(int number)
+{
+    uint64_t now = now_us();
+
+    if (!guard.is_asked) {
+        guard.notice_us = now + (uint64_t)FIRST_NOTICE_MS * 1000;
+        if (options.kill_after_ms >= 0)
+            guard.limit_us = now + (uint64_t)options.kill_after_ms * 1000;
+    }
+    guard.is_asked = 1;
+    job_signal(number, NO_GROUP);
+}
+
+/* Says which processes are left. */
+static void say_left(uint64_t now)
+{
+    char names[NAMES_MAX], then[60];
+    unsigned count = job_name(names, sizeof names);
+
+    guard.notice_us = now + (uint64_t)NOTICE_MS * 1000;
+    if (guard.limit_us != UINT64_MAX)
+        snprintf(then, sizeof then, "killed in %ld s", (long)((guard.limit_us - now) / 1000000));
+    else
+        snprintf(then, sizeof then, "%s-k sets a limit",
+                 options.keep_going ? "" : "the lock is kept; ");
+    if (count == 0)
+        say(LOG_NOTICE, "%s: asked to end, and not all of the job has ended; %s", lock_name, then);
+    else
+        say(LOG_NOTICE, "%s: asked to end; %u process%s left (%s); %s", lock_name, count,
+            count == 1 ? " is" : "es are", names, then);
+}
+
+static void kill_all(void)
+{
+    char names[NAMES_MAX];
+
+    if (job_kill())
+        return;
+    job_name(names, sizeof names);
+    say(LOG_ERROR, "%s: a process of the job cannot be killed: %s", lock_name, names);
+}
+
+/* Takes the orders that have arrived. Returns 0 if redlock is dead. */
+static int take_orders(void)
+{
+    struct order order;
+    struct job_end end;
+    ssize_t size;
+
+    while ((size = recv(line, &order, sizeof order, MSG_DONTWAIT)) == sizeof order)
+        switch (order.what) {
+        case DEADLINE:
+            guard.deadline_us = order.us;
+            break;
+        case PASS:
+            if (!job_has_ended(&end))
+                kill(job_command(), order.number);
+            break;
+        case SPREAD:
+            guard.by_terminal = order.number;
+            job_signal(order.number, guard.group);
+            break;
+        case ASK:
+            ask(order.number);
+            break;
+        case START:
+            break;
+        }
+    return size < 0 && errno == EAGAIN;
+}
+
+static void send_report(struct report report)
+{
+    ssize_t sent = send(line, &report, sizeof report, 0);
+
+    (void)sent; /* if redlock is dead, nobody needs it */
+}
+
+/* Says what goes on when a command has exited by itself: processes that it has left in the background. */
+static void say_what_goes_on(void)
+{
+    char names[NAMES_MAX];
+    unsigned count = job_reap() ? job_name(names, sizeof names) : 0;
+
+    if (count > 0)
+        say(LOG_NOTICE,
+            "%s: the command has ended; %u process%s of it go%s on without the lock: %s", lock_name,
+            count, count == 1 ? "" : "es", count == 1 ? "es" : "", names);
+}
+
+/* The job is over. `is_late`: it may have ended only after the deadline. Redlock closes the line when the lock is released. */
+static void end_guard(int is_late)
+{
+    struct report over = {job_command(), 0, {0, 0, 0}};
+    struct pollfd closed = {line, POLLIN, 0};
+
+    if (!job_has_ended(&over.end)) { /* it cannot be killed */
+        over.end.by_signal = 1;
+        over.end.number = SIGKILL;
+    }
+    over.end.is_late = is_late;
+    send_report(over);
+    while (poll(&closed, 1, is_late && !guard.is_asked ? 1000 : -1) > 0 && take_orders())
+        continue;
+    if (closed.revents == 0)
+        say(LOG_ERROR,
+            "%s: redlock does not run, and the lock is about to expire: the job was killed",
+            lock_name);
+    say_what_goes_on();
+    _exit(0);
+}
+
+/* Kills the job when its time is over. */
+static void end_in_time(uint64_t now)
+{
+    char names[NAMES_MAX];
+
+    if (now < guard.deadline_us && now < guard.limit_us)
+        return;
+    if (now < guard.deadline_us) {
+        job_name(names, sizeof names);
+        say(LOG_WARNING, "%s: the job has not ended within %ld.%ld s: it is killed%s%s", lock_name,
+            options.kill_after_ms / 1000, options.kill_after_ms % 1000 / 100,
+            names[0] != '\0' ? ": " : "", names);
+    }
+    kill_all();
+    end_guard(now >= guard.deadline_us);
+}
+
+static uint64_t first_of(uint64_t one, uint64_t other)
+{
+    return one < other ? one : other;
+}
+
+static void sleep_of_guard(uint64_t wake_us)
+{
+    struct pollfd from = {line, POLLIN, 0};
+
+    wake_us = first_of(first_of(guard.deadline_us, guard.limit_us), wake_us);
+    sleep_on(&from, 1, UINT64_MAX, first_of(guard.notice_us, wake_us));
+    ending_signal(); /* SIGCHLD has ended the sleep, and is done with */
+}
+
+static void stand_guard(void)
+{
+    struct job_end end;
+
+    for (;;) {
+        int is_left = job_reap(), has_ended = job_has_ended(&end);
+        uint64_t now = now_us(); /* later: so what has ended by this time had ended in time */
+        if (has_ended && !guard.is_asked) {
+            if (!end.by_signal)
+                is_left = 0;  /* what the command leaves when it exits is not waited for */
+            else if (is_left) /* a terminal has told the rest, too */
+                ask(end.number == guard.by_terminal ? 0 : SIGTERM);
+        }
+        if (!is_left)
+            end_guard(now >= guard.deadline_us);
+        end_in_time(now);
+        if (now >= guard.notice_us)
+            say_left(now);
+        sleep_of_guard(job_is_plain() && has_ended ? now + (uint64_t)PLAIN_LOOK_MS * 1000
+                                                   : UINT64_MAX);
+        if (take_orders())
+            continue;
+        if (!options.keep_going) {
+            kill_all();
+            say(LOG_ERROR, "%s: redlock is gone: the job was killed", lock_name);
+        }
+        _exit(0);
+    }
+}
+
+/* The child of redlock. All signals are blocked. */
+static void be_guard(char **command, const struct job_setup *setup)
+{
+    struct report began = {0, 0, {0, 0, 0}};
+    struct order order;
+    pid_t self = getpid();
+
+    guard.group = getpgrp();
+    if (!options.keep_going)
+        guard.deadline_us = setup->deadline_us;
+#if CLI_LINUX
+    if (!job_is_plain())
+        prctl(PR_SET_CHILD_SUBREAPER, 1);
+#endif
+    if (recv(line, &order, sizeof order, 0) != sizeof order)
+        _exit(0); /* the command is not to start */
+    began.command = fork_process();
+    began.error = errno;
+    if (began.command == 0)
+        become(command, self, setup);
+    if (job_leads_group() && began.command > 0)
+        setpgid(began.command, began.command); /* whichever of the two is first */
+    become_quiet_process("rl-guard",           /* killall -9 redlock must not kill the guard */
+                         line, STDERR_FILENO);
+    watch_children();
+    job_is_of(began.command);
+    send_report(began);
+    if (began.command < 0)
+        _exit(0);
+    stand_guard();
+}
+
+/* ---- In redlock ---- */
+
+static int open_line(int pair[2])
+{
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0)
+        return 0;
+    fcntl(pair[0], F_SETFD, FD_CLOEXEC);
+    fcntl(pair[1], F_SETFD, FD_CLOEXEC);
+    return 1;
+}
+
+/* Does not block: orders to a guard that does not read them for long are dropped. */
+static void send_order(int what, int number, uint64_t us)
+{
+    struct order order = {START, number, us};
+    ssize_t sent;
+
+    order.what = what;
+    sent = send(line, &order, sizeof order, MSG_DONTWAIT);
+    (void)sent; /* if the guard is dead, job_take says so */
+}
+
 int job_start(char **command, const struct job_setup *setup)
 {
-    int go[2], goes;
+    struct report began = {0, 0, {0, 0, 0}};
+    int pair[2];
 
-    job.keeper = getpid();
-    job.name = setup->name;
-    job.mark = setup->mark;
-    job.own_group = !options.foreground && (options.new_group || !is_in_foreground());
-    if (job.own_group) /* the terminal does not send Ctrl-Z to the command then */
-        signals_add_stop();
-#ifdef __linux__
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
-#endif
-    if (pipe2(go, O_CLOEXEC) != 0 || (job.command = fork()) < 0)
+    lock_name = setup->name;
+    job_begin();
+    signals_pass_on();
+    if (!open_line(pair) || (guard_pid = fork_process()) < 0)
         return -1;
-    if (job.command == 0) {
-        close(go[1]);
-        become(command, go[0], setup);
+    line = pair[guard_pid == 0];
+    close(pair[guard_pid != 0]);
+    if (guard_pid == 0)
+        be_guard(command, setup);
+    if (is_asked_to_end() || now_us() >= setup->deadline_us) {
+        job_finish();
+        return 0;
     }
-    close(go[0]);
-    if (job.own_group)
-        setpgid(job.command, job.command);
-    if (setup->ends_with_lock && !options.no_guard && !start_guard(setup->deadline_us))
-        return -1; /* when this process exits, the pipe is closed, and the child ends */
-    if (is_asked_to_end() || now_us() >= setup->deadline_us)
-        goes = 0;
+    send_order(START, 0, 0);
+    if (recv(line, &began, sizeof began, 0) == sizeof began && began.command < 0) {
+        job_finish();
+        errno = began.error;
+        return -1;
+    }
+    job_is_of(began.command); /* if the guard is dead already, job_take says so */
+    return 1;
+}
+
+int job_line(void)
+{
+    return line;
+}
+
+void job_set_deadline(uint64_t deadline_us)
+{
+    if (!options.keep_going)
+        send_order(DEADLINE, 0, deadline_us);
+}
+
+void job_pass(int number)
+{
+    send_order(PASS, number, 0);
+}
+
+void job_spread(int number)
+{
+    send_order(SPREAD, number, 0);
+}
+
+void job_ask(int number)
+{
+    send_order(ASK, number, 0);
+}
+
+/* The guard is dead. */
+static void take_over(struct job_end *end)
+{
+    kill_all();
+    say(LOG_ERROR, "%s: the guard is gone: the job was killed", lock_name);
+    end->by_signal = 1;
+    end->number = SIGKILL;
+    end->is_late = 0;
+}
+
+int job_take(struct job_end *end)
+{
+    struct report over;
+    ssize_t size = recv(line, &over, sizeof over, MSG_DONTWAIT);
+
+    if (size < 0 && errno == EAGAIN)
+        return 0;
+    if (size == sizeof over)
+        *end = over.end;
     else
-        goes = write(go[1], "", 1) == 1 ? 1 : -1;
-    close(go[1]);
-    return goes;
+        take_over(end);
+    return 1;
+}
+
+void job_take_over(struct job_end *end)
+{
+    kill(guard_pid, SIGKILL);
+    waitpid(guard_pid, NULL, 0);
+    take_over(end);
+}
+
+void job_serve_children(void)
+{
+    siginfo_t info = {0};
+
+    if (waitid(P_PID, (id_t)guard_pid, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid == guard_pid)
+        kill(guard_pid, SIGCONT);
+    while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid > 0 &&
+           info.si_pid != guard_pid) {
+        waitpid(info.si_pid, NULL, 0);
+        info.si_pid = 0;
+    }
+}
+
+void job_finish(void)
+{
+    close(line);
+    waitpid(guard_pid, NULL, 0);
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        continue;
 }

@@ -127,7 +127,7 @@ static void begin_lookup(unsigned i)
     if (name->from >= 0 || now < name->again_us)
         return;
     name->again_us = now + (uint64_t)LOOKUP_MS * 1000;
-    if (pipe2(line, O_CLOEXEC) == 0) {
+    if (open_pipe(line)) {
         lookup = malloc(sizeof *lookup);
         if (lookup != NULL) {
             lookup->name = targets[i].url.address;

@@ -19,16 +19,12 @@ struct options options = {
     .wait_ms = FOREVER_MS,
     .ttl_ms = FOREVER_MS,
     .kill_after_ms = FOREVER_MS,
-    .max_hold_ms = FOREVER_MS,
     .unavailable_ms = 10000,
     .duration_ms = FOREVER_MS,
     .clock_window_ms = 5000,
     .conflict_status = EXIT_HELD,
-    .status_fd = -1,
     .count = -1,
     .clients = 1,
-    .signal = "TERM",
-    .on_lost = "term",
 };
 
 enum kind { FLAG, TEXT, PATH, NODE_LIST, NAMES, DURATION, NUMBER };
@@ -81,24 +77,11 @@ static const struct option_spec { /* small members together, to save memory */
     {"fence", 0, FLAG, RUN | ACQUIRE, 0, &options.fence, NULL, "", "acquire a fencing token too"},
     {"sh", 0, FLAG, ACQUIRE, 0, &options.shell, NULL, "", "print assignments for eval"},
     {"kill-after", 'k', DURATION, RUN, 0, &options.kill_after_ms, NULL, "TIME",
-     "time from the first signal to SIGKILL"},
-    {"signal", 's', TEXT, RUN, 0, &options.signal, NULL, "SIGNAL",
-     "first signal when the lock is lost; default TERM"},
-    {"on-lost", 0, TEXT, RUN, 0, &options.on_lost, NULL, "WHAT", "term or none"},
-    {"max-hold", 0, DURATION, RUN, 0, &options.max_hold_ms, NULL, "TIME",
-     "end the command before this time"},
+     "time from the first signal to SIGKILL; default: none"},
+    {"keep-going", 0, FLAG, RUN, 0, &options.keep_going, NULL, "",
+     "do not end the command when the lock is lost"},
     {"min-hold", 0, DURATION, RUN, 0, &options.min_hold_ms, NULL, "TIME",
      "keep the lock at least for this time"},
-    {"foreground", 0, FLAG, RUN, 0, &options.foreground, NULL, "",
-     "let the command use the terminal"},
-    {"new-group", 0, FLAG, RUN, 0, &options.new_group, NULL, "",
-     "give the command its own process group"},
-    {"no-guard", 0, FLAG, RUN, 0, &options.no_guard, NULL, "",
-     "no second process that ends the command"},
-    {"status-fd", 0, NUMBER, RUN, 65535, &options.status_fd, NULL, "N",
-     "write events to this descriptor"},
-    {"preserve-status", 0, FLAG, RUN, 0, &options.preserve_status, NULL, "",
-     "the command's status also if the lock was lost"},
     {"here", 0, FLAG, PROBE, 0, &options.here, NULL, "",
      "also if another process of this host holds the lock"},
     {"force", 0, TEXT, RELEASE, 0, &options.force, NULL, "ID",
@@ -116,6 +99,23 @@ static const struct option_spec { /* small members together, to save memory */
      "clients at the same time; default 1"},
 };
 enum { SPECS = sizeof specs / sizeof *specs };
+
+/* Options of version 0.3 that are gone, and what to use instead. */
+static const struct {
+    int verb;
+    char letter;
+    const char *name, *instead;
+} gone[] = {
+    {RUN, 0, "foreground", "the command always shares the terminal; leave the option out"},
+    {RUN, 0, "new-group", "redlock run NAME setsid COMMAND"},
+    {RUN, 's', "signal", "the job gets TERM, which a trap of a shell can translate"},
+    {RUN, 0, "on-lost", "--keep-going is what none was; term is the default"},
+    {RUN, 0, "max-hold", "redlock run NAME timeout TIME COMMAND"},
+    {RUN, 0, "no-guard", "the guard starts the command; leave the option out"},
+    {RUN, 0, "status-fd", "the exit status, -v, and redlock status --json"},
+    {RUN, 0, "preserve-status", "the status of a lost lock is always 79"},
+};
+
 static uint8_t source_of
     [SPECS]; /* 1: set on the command line, 2: in the environment, 3: in the file; 0: not set */
 
@@ -290,8 +290,17 @@ static void overwrite(char *argument)
 }
 
 /* The message does not have the text after "=", which may be a password. */
-static void no_such_option(const char *word, size_t size, const char *verb)
+static void no_such_option(const char *word, size_t size, int bit, const char *verb)
 {
+    const char *name = word[1] == '-' ? word + 2 : "";
+    size_t i;
+
+    for (i = 0; i < sizeof gone / sizeof *gone; i++)
+        if ((gone[i].verb & bit) != 0 &&
+            (name[0] != '\0'
+                 ? strlen(gone[i].name) == size - 2 && memcmp(gone[i].name, name, size - 2) == 0
+                 : gone[i].letter == word[1]))
+            die(EXIT_USAGE, "%.*s is gone: %s", (int)size, word, gone[i].instead);
     die(EXIT_USAGE, "%.*s: no such option of %s: see redlock %s --help", (int)size, word, verb,
         verb);
 }
@@ -319,7 +328,7 @@ static int take_long(int verb, const char *verb_name, char **words)
     if (strcmp(name, "help") == 0)
         return 0;
     if (spec == NULL)
-        no_such_option(words[0], size + 2, verb_name);
+        no_such_option(words[0], size + 2, verb, verb_name);
     if (spec->kind == FLAG && name[size] == '=')
         die(EXIT_USAGE, "--%s takes no argument", spec->name);
     if (spec->kind == FLAG || name[size] == '=') {
@@ -341,7 +350,7 @@ static int take_letters(int verb, const char *verb_name, char **words)
         if (*at == 'h')
             return 0;
         if (spec == NULL)
-            no_such_option(letter, 2, verb_name);
+            no_such_option(letter, 2, verb, verb_name);
         if (spec->kind == FLAG) {
             take_option(spec, letter, NULL);
             continue;

@@ -1,17 +1,22 @@
-/* process.c - signals, clock, sleep and name of the process; what /proc tells. Calls no other file of the program.
+/* process.c - signals, children, clock, sleep and name of the process; what /proc tells. Calls no other file of the program.
+
+   A handler writes each signal into a pipe, which ends sleep_on. So a signal interrupts nothing else, and signals are read in the
+   order in which they came.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
 #include "cli.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
-#ifdef __linux__
+#if CLI_LINUX
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
 #endif
 
 /* ---- Name ---- */
@@ -30,25 +35,38 @@ void rename_process(const char *name)
 {
     size_t room = (size_t)(words_end - words_begin);
 
-#ifdef __linux__
+#if CLI_LINUX
     prctl(PR_SET_NAME, name);
 #endif
     memset(words_begin, 0, room);
     snprintf(words_begin, room, "%s", name);
 }
 
+/* Closes the descriptors from the first to the last. */
+static void close_range_of(int first, int last)
+{
+    int fd;
+
+#if CLI_LINUX && defined(SYS_close_range)
+    if (first > last || syscall(SYS_close_range, (unsigned)first, (unsigned)last, 0U) == 0)
+        return;
+#endif
+    for (fd = first; fd <= last && fd < 1024; fd++)
+        close(fd);
+}
+
 void become_quiet_process(const char *name, int line, int other)
 {
+    int low = line < other ? line : other, high = line < other ? other : line;
     sigset_t all;
-    int fd;
 
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
-    setpgid(0, 0);
+    setsid();
     rename_process(name);
-    for (fd = 0; fd < 1024; fd++)
-        if (fd != line && fd != other)
-            close(fd);
+    close_range_of(0, low - 1);
+    close_range_of(low + 1, high - 1);
+    close_range_of(high + 1, 0x7fffffff);
 }
 
 size_t read_proc(long pid, const char *file, char *text, size_t room)
@@ -70,94 +88,49 @@ size_t read_proc(long pid, const char *file, char *text, size_t room)
 
 /* ---- Signals ---- */
 
-/* The signals that the program handles. They are blocked except in sleep_on and is_asked_to_end, so that no handler
-   runs between two statements. */
-static const int handled[] = {SIGHUP,  SIGINT,   SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2,
-                              SIGCHLD, SIGWINCH, SIGCONT, SIGTSTP}; /* SIGTSTP is the last */
-enum { HANDLED = sizeof handled / sizeof *handled };
+/* The number of SIGRTMIN+3 where systemd and docker send it. Each C library keeps another number of these signals for itself. */
+enum { STOP_OF_A_CONTAINER = 37 };
+
+/* Handled from signals_begin on, and from signals_pass_on on. */
+static const int at_begin[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCHLD};
+static const int for_command[] = {SIGALRM, SIGVTALRM,          SIGPROF, SIGIO, SIGWINCH, SIGTTIN,
+                                  SIGTTOU,
+#ifdef __linux__
+                                  SIGPWR,  STOP_OF_A_CONTAINER
+#endif
+};
 
 /* The signals of a write: nobody reads any more; the file must not grow; a process in the background must not print. */
 static const int write_signals[] = {SIGPIPE, SIGXFSZ, SIGTTOU};
-enum { WRITE_SIGNALS = sizeof write_signals / sizeof *write_signals };
 
-static volatile sig_atomic_t arrived[HANDLED], from_terminal[HANDLED];
-static struct sigaction inherited[HANDLED], inherited_write_signals[WRITE_SIGNALS];
-static sigset_t inherited_mask, sleeping_mask;
+#define LENGTH(array) (sizeof(array) / sizeof *(array))
 
-static unsigned place_of(int number)
+enum { BY_SYSTEM = 0x80 }; /* beside the number of a signal, in the pipe */
+
+static int pipe_in = -1, pipe_out = -1; /* the pipe of the signals: its read end, its write end */
+static int timer = -1;                  /* of sleep_on; -1: none yet, or the system has none */
+static int asked_by;                    /* see ending_signal */
+static struct sigaction inherited_write_signals[LENGTH(write_signals)];
+static sigset_t inherited_mask;
+
+int open_pipe(int line[2])
 {
-    unsigned i = 0;
-
-    while (i < HANDLED - 1 && handled[i] != number)
-        i++;
-    return i;
+    if (pipe(line) != 0)
+        return 0;
+    fcntl(line[0], F_SETFD, FD_CLOEXEC);
+    fcntl(line[1], F_SETFD, FD_CLOEXEC);
+    return 1;
 }
 
 static void note(int number, siginfo_t *info, void *context)
 {
+    uint8_t byte = (uint8_t)(number | (info->si_code > 0 ? BY_SYSTEM : 0));
+    int before = errno;
+    ssize_t written = write(pipe_out, &byte, 1);
+
+    (void)written; /* if the pipe is full, it ends sleep_on already */
     (void)context;
-    arrived[place_of(number)] = 1;
-    from_terminal[place_of(number)] = info->si_code > 0; /* the kernel sent it */
-}
-
-/* A terminal that hangs up sends SIGHUP to the leader of the session only. */
-static int is_for_all(unsigned i)
-{
-    return from_terminal[i] && !(handled[i] == SIGHUP && getsid(0) == getpid());
-}
-
-/* Handles one of the signals. One that the caller ignores stays ignored: nohup ignores HUP, `&` ignores INT. */
-static void handle(unsigned i)
-{
-    struct sigaction action = {0};
-
-    action.sa_sigaction = note;
-    action.sa_flags = SA_SIGINFO;
-    sigdelset(&sleeping_mask, handled[i]);
-    sigaction(handled[i], &action, &inherited[i]);
-    if (inherited[i].sa_handler == SIG_IGN && handled[i] != SIGCHLD)
-        sigaction(handled[i], &inherited[i], NULL);
-}
-
-void ignore_write_signals(void)
-{
-    struct sigaction action = {0};
-    unsigned i;
-
-    action.sa_handler = SIG_IGN;
-    for (i = 0; i < WRITE_SIGNALS; i++)
-        sigaction(write_signals[i], &action, &inherited_write_signals[i]);
-}
-
-void signals_begin(void)
-{
-    static int begun;
-    sigset_t mask;
-    unsigned i;
-
-    if (begun++)
-        return;
-    sigemptyset(&mask);
-    for (i = 0; i < HANDLED - 1; i++)
-        sigaddset(&mask, handled[i]);
-    sigprocmask(SIG_BLOCK, &mask, &inherited_mask);
-    sleeping_mask = inherited_mask;
-    for (i = 0; i < HANDLED - 1; i++)
-        handle(i);
-    sigaction(SIGTSTP, NULL, &inherited[HANDLED - 1]);
-    ignore_write_signals();
-}
-
-void signals_restore(void)
-{
-    unsigned i;
-
-    for (i = 0; i < HANDLED; i++)
-        sigaction(handled[i], &inherited[i], NULL);
-    signal(SIGCHLD, SIG_DFL); /* a program that ignores it cannot wait for children */
-    for (i = 0; i < WRITE_SIGNALS; i++)
-        sigaction(write_signals[i], &inherited_write_signals[i], NULL);
-    sigprocmask(SIG_SETMASK, &inherited_mask, NULL);
+    errno = before;
 }
 
 /* Blocks or unblocks one signal. */
@@ -170,6 +143,91 @@ static void set_mask(int how, int number)
     sigprocmask(how, &mask, NULL);
 }
 
+/* Handles a signal. One that the caller ignores stays ignored: nohup ignores HUP, `&` ignores INT. */
+static void handle(int number)
+{
+    struct sigaction action = {0}, inherited;
+
+    action.sa_sigaction = note;
+    action.sa_flags = SA_SIGINFO | SA_RESTART;
+    sigaction(number, &action, &inherited);
+    if (inherited.sa_handler == SIG_IGN && number != SIGCHLD)
+        sigaction(number, &inherited, NULL);
+    else
+        set_mask(SIG_UNBLOCK, number);
+}
+
+static void stop_handling(int number)
+{
+    struct sigaction action;
+
+    if (sigaction(number, NULL, &action) == 0 && (action.sa_flags & SA_SIGINFO) != 0 &&
+        action.sa_sigaction == note)
+        signal(number, SIG_DFL);
+}
+
+void ignore_write_signals(void)
+{
+    struct sigaction action = {0};
+    size_t i;
+
+    action.sa_handler = SIG_IGN;
+    for (i = 0; i < LENGTH(write_signals); i++)
+        sigaction(write_signals[i], &action, &inherited_write_signals[i]);
+}
+
+static int open_signal_pipe(void)
+{
+    int line[2];
+
+    if (!open_pipe(line))
+        return 0;
+    fcntl(line[0], F_SETFL, O_NONBLOCK);
+    fcntl(line[1], F_SETFL, O_NONBLOCK);
+    pipe_in = line[0];
+    pipe_out = line[1];
+    return 1;
+}
+
+int signals_begin(void)
+{
+    size_t i;
+
+    if (pipe_in >= 0)
+        return 1;
+    if (!open_signal_pipe())
+        return 0;
+    sigprocmask(SIG_BLOCK, NULL, &inherited_mask);
+    for (i = 0; i < LENGTH(at_begin); i++)
+        handle(at_begin[i]);
+    ignore_write_signals();
+    return 1;
+}
+
+void signals_pass_on(void)
+{
+    size_t i;
+
+    /* SIGTTOU is the last of these. It stops the job; a message is printed all the same (text.c). */
+    sigaction(SIGTTOU, &inherited_write_signals[LENGTH(write_signals) - 1], NULL);
+    for (i = 0; i < LENGTH(for_command); i++)
+        handle(for_command[i]);
+}
+
+void signals_restore(void)
+{
+    size_t i;
+
+    for (i = 0; i < LENGTH(at_begin); i++)
+        stop_handling(
+            at_begin[i]); /* SIGCHLD too: a program that ignores it cannot wait for children */
+    for (i = 0; i < LENGTH(for_command); i++)
+        stop_handling(for_command[i]);
+    for (i = 0; i < LENGTH(write_signals); i++)
+        sigaction(write_signals[i], &inherited_write_signals[i], NULL);
+    sigprocmask(SIG_SETMASK, &inherited_mask, NULL);
+}
+
 /* What the signal does to a process that does not handle it. */
 static void raise_default(int number)
 {
@@ -178,43 +236,28 @@ static void raise_default(int number)
     set_mask(SIG_UNBLOCK, number);
 }
 
-void signals_add_stop(void)
+void stop_by_terminal(int number)
 {
-    set_mask(SIG_BLOCK, SIGTSTP);
-    handle(HANDLED - 1);
+    raise_default(number);
+    handle(number);
 }
 
-/* Not by SIGSTOP: without a shell that could continue this process, the system does not stop it. */
-void stop_by_terminal(void)
+/* The terminal sends these to the whole group in the foreground, or in the background. When it hangs up, only the leader of the
+   session gets SIGHUP. */
+static int is_of_terminal(int number)
 {
-    struct sigaction handler;
-
-    sigaction(SIGTSTP, NULL, &handler);
-    raise_default(SIGTSTP);
-    set_mask(SIG_BLOCK, SIGTSTP);
-    sigaction(SIGTSTP, &handler, NULL);
-}
-
-void forget_other_signals(void)
-{
-    unsigned i;
-
-    for (i = 0; i < HANDLED; i++)
-        if (!is_ending(handled[i]))
-            arrived[i] = 0;
+    return number == SIGINT || number == SIGQUIT || number == SIGWINCH || number == SIGTTIN ||
+           number == SIGTTOU || (number == SIGHUP && getsid(0) != getpid());
 }
 
 int next_signal(int *by_terminal)
 {
-    unsigned i;
+    uint8_t byte;
 
-    for (i = 0; i < HANDLED; i++)
-        if (arrived[i]) {
-            arrived[i] = 0;
-            *by_terminal = is_for_all(i);
-            return handled[i];
-        }
-    return 0;
+    if (pipe_in < 0 || read(pipe_in, &byte, 1) != 1)
+        return 0;
+    *by_terminal = (byte & BY_SYSTEM) != 0 && is_of_terminal(byte & ~BY_SYSTEM);
+    return byte & ~BY_SYSTEM;
 }
 
 int is_ending(int number)
@@ -224,19 +267,16 @@ int is_ending(int number)
 
 int ending_signal(void)
 {
-    unsigned i;
+    int number, by_terminal;
 
-    for (i = 0; i < HANDLED; i++)
-        if (arrived[i] && is_ending(handled[i]))
-            return handled[i];
-    return 0;
+    while ((number = next_signal(&by_terminal)) != 0)
+        if (asked_by == 0 && is_ending(number))
+            asked_by = number;
+    return asked_by;
 }
 
 int is_asked_to_end(void)
 {
-    struct pollfd none;
-
-    ppoll(&none, 0, &(struct timespec){0, 0}, &sleeping_mask); /* delivers pending signals */
     return ending_signal() != 0;
 }
 
@@ -251,25 +291,114 @@ void end_by_signal(void)
     end_by(ending_signal());
 }
 
+/* ---- Children ---- */
+
+pid_t fork_process(void)
+{
+    sigset_t all, before;
+    pid_t pid;
+
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    pid = fork();
+    if (pid != 0) {
+        sigprocmask(SIG_SETMASK, &before, NULL);
+        return pid;
+    }
+    close(pipe_in); /* pipe and timer are those of the parent */
+    close(pipe_out);
+    close(timer);
+    pipe_in = pipe_out = timer = -1;
+    return 0;
+}
+
+void watch_children(void)
+{
+    if (open_signal_pipe())
+        handle(SIGCHLD);
+}
+
 /* ---- Clock and sleep ---- */
+
+/* How late this process must be to have been paused. */
+enum { PAUSE_US = 200000 };
+
+static uint64_t woke_us;   /* when this process was awake last */
+static uint64_t paused_us; /* see last_pause_us */
 
 uint64_t now_us(void)
 {
     return redlock_posix()->now_us(NULL);
 }
 
+/* Sets the timer to a time of now_us(), which counts during suspend. The timeout of poll() does not count then, and would end too
+   late. Returns 0 if the system has no such timer. */
+static int set_timer(uint64_t us)
+{
+#if CLI_LINUX
+    struct itimerspec at = {{0, 0}, {0, 0}};
+
+    if (timer < 0)
+        timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
+    if (us != UINT64_MAX) { /* else it is never */
+        at.it_value.tv_sec = (time_t)(us / 1000000);
+        at.it_value.tv_nsec = (long)(us % 1000000) * 1000 + 1; /* 0 would mean never */
+    }
+    return timer >= 0 && timerfd_settime(timer, TFD_TIMER_ABSTIME, &at, NULL) == 0;
+#else
+    (void)us;
+    return 0;
+#endif
+}
+
+/* The timeout of poll(), in milliseconds: -1 if the timer or the pipe of the signals ends it. */
+static int timeout_until(uint64_t us, uint64_t now)
+{
+    uint64_t most_ms = pipe_in < 0 ? 50 : 1000; /* what nothing announces is looked for */
+
+    if (us <= now)
+        return 0;
+    if (set_timer(us) && pipe_in >= 0)
+        return -1;
+    return (us - now) / 1000 < most_ms ? (int)((us - now + 999) / 1000) : (int)most_ms;
+}
+
+/* This process runs now, and should have run at `due_us`. */
+static void note_delay(uint64_t due_us, uint64_t now)
+{
+    if (now > due_us && now - due_us > PAUSE_US)
+        paused_us += now - due_us;
+}
+
 void sleep_on(struct pollfd *fds, unsigned count, uint64_t wait_us, uint64_t until_us)
 {
-    uint64_t now = now_us();
-    struct timespec time;
+    struct pollfd all[SLEEP_MAX + 2];
+    uint64_t begin_us = now_us(), end_us;
+    int timeout_ms;
 
-    if (until_us <= now)
-        wait_us = 0;
-    else if (until_us - now < wait_us)
-        wait_us = until_us - now;
-    if (wait_us > 60000000)
-        wait_us = 60000000;
-    time.tv_sec = (time_t)(wait_us / 1000000);
-    time.tv_nsec = (long)(wait_us % 1000000) * 1000;
-    ppoll(fds, count, &time, &sleeping_mask);
+    if (wait_us < UINT64_MAX - begin_us && begin_us + wait_us < until_us)
+        until_us = begin_us + wait_us;
+    if (until_us < begin_us)
+        until_us = begin_us;
+    timeout_ms = timeout_until(until_us, begin_us);
+    memcpy(all, fds, count * sizeof *fds);
+    all[count] = (struct pollfd){pipe_in, POLLIN, 0};
+    all[count + 1] = (struct pollfd){timer, POLLIN, 0};
+    if (poll(all, count + 2, timeout_ms) > 0)
+        memcpy(fds, all, count * sizeof *fds);
+    end_us = now_us();
+    note_delay(woke_us, begin_us);
+    note_delay(until_us, end_us);
+    woke_us = end_us;
+}
+
+uint64_t last_pause_us(void)
+{
+    uint64_t now = now_us(), pause_us;
+
+    note_delay(woke_us, now);
+    woke_us = now;
+    pause_us = paused_us;
+    paused_us = 0;
+    return pause_us;
 }

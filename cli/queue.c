@@ -74,7 +74,7 @@ int queue_enter(const struct session *session)
     queue_fd = open_queue();
     if (queue_fd < 0 || fcntl(queue_fd, F_OFD_SETLK, &byte) == 0)
         return 1;
-    waiter = fork();
+    waiter = fork_process();
     if (waiter == 0) {
 #ifdef __linux__
         prctl(PR_SET_PDEATHSIG, SIGKILL);

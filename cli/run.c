@@ -1,40 +1,28 @@
 /* run.c - redlock run: holds a lock while a job runs, and ends the job before the lock expires.
 
-   The lock is valid until its deadline D, which each renewal moves. If no renewal has succeeded by D - kill_after, the job gets
-   SIGTERM, and SIGKILL at D. The guard (job.c) knows D, too.
+   The lock is valid until its deadline D, which each renewal moves. If no renewal has succeeded shortly before D, the lock counts as
+   lost: the job gets SIGTERM, and SIGKILL at D. The guard (job.c) knows D, too. This is final, because a renewal that succeeds then
+   cannot take the signal back.
 
-       state      the lock is   ends
-       RUNNING    renewed       when the command has ended: OVER; DRAINING if a signal has ended it, or has asked it to end;
-                                when the job is asked to end, with -k: DRAINING; when the lock is lost: STOPPING, or LET_GO
-       DRAINING   renewed       when the job is empty: OVER; at kill_us: KILLING; when the lock is lost: STOPPING
-       STOPPING   lost          when the job is empty: OVER; at kill_us: KILLING
-       KILLING    as before     when the job is empty, or cannot be killed: OVER
-       LET_GO     lost          when the command has ended: OVER; when the job is asked to end, with -k: STOPPING. Only with
-                                --on-lost none
-       OVER       as before     the lock is released
-
-   A state that has a kill_us keeps it, or gets an earlier one. "With -k": a user has given --kill-after. Its default is no limit
-   for a command that was asked to end, because a program that stops redlock, such as systemd, has a limit itself.
-
-   The job is the command and all that it has started (job.c). What a command leaves in the background when it exits by itself
-   is not waited for.
+   A signal that asks redlock to end asks the job to end. The lock is renewed until the job is over.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
 #include "talk.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
-enum { RENEWED_TTL_MIN_MS = 1000, LOOK_MS = 100, KILL_MS = 20 };
+enum { RENEWED_TTL_MIN_MS = 1000 };
 
-/* How long a process may take to end after SIGKILL. One that waits for a disk ends only when the disk has answered. */
-enum { KILLED_MS = 10000 };
+/* The time between SIGTERM and D when the lock is lost: a sixth of the ttl, but at most this. A tenth of that is for SIGKILL, which
+   takes its time where there are many processes. */
+enum { MARGIN_MAX_MS = 5000 };
+
+/* A guard that has not killed the job so long after its time is killed itself. */
+enum { GUARD_LATE_MS = 100 };
 
 static struct session session;
 
@@ -43,73 +31,34 @@ static struct {
     const char *lock_name; /* for the command: NAME, or NAME/3 of a slot */
     const char *name;      /* for messages; with -a all names */
     char mark[TOKEN_DIGITS + 1];
-    enum { RUNNING, DRAINING, STOPPING, KILLING, LET_GO, OVER } state;
-    int is_asked;             /* 1: a signal has asked the job to end */
+    pid_t self;
     int lost;                 /* 1: the lock is lost, or was about to be: exit status 79 */
-    int at_most;              /* 1: not lost: only the time of --max-hold is over */
     uint64_t acquired_us;     /* T1 of the acquisition */
     uint64_t deadline_us;     /* D */
+    uint64_t margin_us;       /* between SIGTERM and D when the lock is lost */
+    uint64_t killing_us;      /* between SIGKILL and D */
+    uint64_t take_over_us;    /* when a guard that does not react is killed */
     unsigned extended;        /* lock->extended at that time */
-    uint64_t kill_us;         /* when DRAINING or STOPPING turns to KILLING */
-    uint64_t warn_us;         /* when a renewal is late */
+    uint64_t fail_us;         /* no message before this time says that a renewal has failed */
     int is_failing;           /* 1: a message has reported a failed renewal */
-    int interrupted;          /* 1: Ctrl-C has reached command and supervisor alike */
-    int wants_terminal;       /* 1: the command was stopped because it uses the terminal */
+    int interrupted;          /* 1: Ctrl-C has reached command and redlock alike */
     redlock_mask up, holding; /* nodes reported as connected; nodes reported to have the lock */
     redlock_mask members;     /* as in the lock, at the last turn */
     redlock_mask twins;       /* nodes reported as the same server as another one */
-} run = {.kill_us = UINT64_MAX};
+} run = {.take_over_us = UINT64_MAX};
 
 /* ---- Options ---- */
 
-static const struct {
-    const char *name;
-    int number;
-} signals[] = {{"HUP", SIGHUP},   {"INT", SIGINT},   {"QUIT", SIGQUIT}, {"TERM", SIGTERM},
-               {"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"KILL", SIGKILL}};
-
-static int stop_signal;
-static int goes_on;        /* 1: the command goes on when the lock is lost */
-static int has_kill_after; /* 1: a user has given --kill-after */
-
 static void check_options(int has_timeout)
 {
-    const char *signal = options.signal;
-    long shortest_ms;
-    size_t i;
+    long margin_ms = options.ttl_ms / 6 < MARGIN_MAX_MS ? options.ttl_ms / 6 : MARGIN_MAX_MS;
 
     if (options.ttl_ms < RENEWED_TTL_MIN_MS)
         die(EXIT_USAGE, "--ttl: at least 1 s, as a renewal takes time");
-    if (options.kill_after_ms > options.ttl_ms / 3)
-        die(EXIT_USAGE, "--kill-after: at most a third of the ttl");
-    if (options.max_hold_ms == 0)
-        die(EXIT_USAGE, "--max-hold: 0 would end the command at once");
-    if (options.max_hold_ms >= 0 && options.kill_after_ms > options.max_hold_ms)
-        die(EXIT_USAGE, "--kill-after: at most --max-hold");
-    shortest_ms = options.max_hold_ms >= 0 && options.max_hold_ms < options.ttl_ms
-                      ? options.max_hold_ms
-                      : options.ttl_ms;
-    has_kill_after = options.kill_after_ms >= 0;
-    if (!has_kill_after)
-        options.kill_after_ms = shortest_ms / 6 < 5000 ? shortest_ms / 6 : 5000;
-    goes_on = strcmp(options.on_lost, "none") == 0;
-    if (!goes_on && strcmp(options.on_lost, "term") != 0)
-        die(EXIT_USAGE, "--on-lost: term or none; --signal is the first signal");
-    if (options.max_hold_ms >= 0 && goes_on)
-        die(EXIT_USAGE,
-            "--max-hold ends the command, and --on-lost none does not: use one of them");
-    if (options.foreground && options.new_group)
-        die(EXIT_USAGE, "--foreground and --new-group exclude each other");
-    if (strncasecmp(signal, "SIG", 3) == 0)
-        signal += 3;
-    for (i = 0; i < sizeof signals / sizeof *signals; i++)
-        if (strcasecmp(signal, signals[i].name) == 0)
-            stop_signal = signals[i].number;
-    if (stop_signal == 0)
-        die(EXIT_USAGE, "--signal: HUP, INT, QUIT, TERM, USR1, USR2 or KILL");
-    if (options.status_fd >= 0 && /* the command needs 0 to 2 too */
-        fcntl((int)options.status_fd, F_SETFD, options.status_fd > 2 ? FD_CLOEXEC : 0) != 0)
-        die(EXIT_USAGE, "--status-fd %ld: %s", options.status_fd, strerror(errno));
+    run.killing_us = (uint64_t)margin_ms * 100;
+    if (options.kill_after_ms >= 0 && options.kill_after_ms < margin_ms)
+        margin_ms = options.kill_after_ms;
+    run.margin_us = (uint64_t)margin_ms * 1000 + run.killing_us;
     if (has_timeout && options.ttl_ms < options.node_timeout_ms * 10)
         say(LOG_WARNING,
             "--node-timeout is more than a tenth of the ttl: a node that hangs delays renewals");
@@ -146,7 +95,7 @@ static void set_pid(const char *name)
 {
     const char *pid = getenv(name);
 
-    if (pid != NULL && atol(pid) == (long)getppid())
+    if (pid != NULL && atol(pid) == (long)run.self)
         set_number(name, (unsigned long long)getpid());
 }
 
@@ -175,10 +124,9 @@ static void set_environment(void)
         setenv("REDLOCK_SLOT", strrchr(run.lock_name, '/') + 1, 1);
     else
         unsetenv("REDLOCK_SLOT"); /* may be set by a redlock run that called this one */
-    setenv("REDLOCK_TOKEN", token_of(&session), 1);
     setenv("REDLOCK_ID", id, 1);
     set_number("REDLOCK_TTL_MS", lock->ttl_ms);
-    set_number("REDLOCK_HOLDER_PID", (unsigned long long)getppid());
+    set_number("REDLOCK_HOLDER_PID", (unsigned long long)run.self);
     if (options.fence)
         set_number("REDLOCK_FENCE", lock->fencing_token);
     else
@@ -192,20 +140,15 @@ static void set_environment(void)
 
 /* ---- While it runs ---- */
 
-static uint64_t end_us(void)
+static uint64_t before_deadline(uint64_t us)
 {
-    uint64_t most_us = options.max_hold_ms < 0
-                           ? UINT64_MAX
-                           : run.acquired_us + (uint64_t)options.max_hold_ms * 1000;
-
-    return run.deadline_us < most_us ? run.deadline_us : most_us;
+    return run.deadline_us > us ? run.deadline_us - us : 0;
 }
 
+/* When the lock counts as lost. */
 static uint64_t stop_us(void)
 {
-    uint64_t margin_us = (uint64_t)options.kill_after_ms * 1000, end = end_us();
-
-    return end > margin_us ? end - margin_us : 0;
+    return before_deadline(run.margin_us);
 }
 
 /* The deadline has moved. */
@@ -213,28 +156,26 @@ static void renewed(void)
 {
     run.deadline_us = session.lock->valid_until_us;
     run.extended = session.lock->extended;
-    /* the lock is renewed every third of the ttl */
-    run.warn_us = now_us() + (uint64_t)session.lock->ttl_ms * 400;
-    job_set_deadline(end_us());
+    job_set_deadline(before_deadline(run.killing_us));
 }
 
-/* Ends the job, by kill_us at the latest. This is final, because a renewal that succeeds now cannot take the signal back. With
-   --on-lost none a loss sends no signal and sets no limit; a job that has a limit already keeps it. */
-static void stop(uint64_t kill_us, const char *why)
+/* Ends the job, by D at the latest; with --keep-going it goes on. */
+static void lose(uint64_t now, const char *why)
 {
-    int lets_go = goes_on && run.state == RUNNING;
+    uint64_t kill_us = before_deadline(run.killing_us);
+
+    if (now + run.margin_us - run.killing_us < kill_us) /* another client may have the lock */
+        kill_us = now + run.margin_us - run.killing_us;
 
     run.lost = 1;
-    run.state = lets_go ? LET_GO : STOPPING;
-    if (!goes_on && kill_us < run.kill_us)
-        run.kill_us = kill_us;
     redlock_cancel(&session.client, session.lock);
-    job_set_deadline(run.kill_us);
-    if (!goes_on) /* before the message: the reader of stderr may be slow */
-        job_end(stop_signal);
-    event("lost");
+    if (!options.keep_going) { /* before the message: the reader of stderr may be slow */
+        job_set_deadline(kill_us);
+        job_ask(SIGTERM);
+        run.take_over_us = kill_us + (uint64_t)GUARD_LATE_MS * 1000;
+    }
     say(LOG_ERROR, "%s: %s%s", run.name, why,
-        lets_go ? "; the command goes on" : "; the command is ended");
+        options.keep_going ? "; the command goes on" : "; the command is ended");
 }
 
 static long seconds_left(uint64_t now)
@@ -303,13 +244,16 @@ static int has_completed(void)
     return 0;
 }
 
-static int is_renewed(void)
+/* 1: the present extension can get no quorum any more: too many nodes refused it, failed, or did not answer in time. */
+static int has_failed(void)
 {
-    return run.state == RUNNING || run.state == DRAINING;
+    const struct redlock_lock *lock = session.lock;
+    unsigned open = lock->granted | ~(unsigned)(lock->refused | lock->failed);
+
+    return count_nodes((redlock_mask)(lock->members & open)) < quorum();
 }
 
-/* Reports a renewal, or that it is late. If this process did not run when that report was due, the nodes first get the time that
-   they did not have. */
+/* Reports a renewal, or that it has failed. */
 static void report_renewal(uint64_t now)
 {
     struct redlock_lock *lock = session.lock;
@@ -317,190 +261,123 @@ static void report_renewal(uint64_t now)
     /* lock->extended counts to 65,535 only; the deadline of --min-hold may be later than that of a renewal */
     if (lock->valid_until_us > run.deadline_us || lock->extended > run.extended) {
         renewed();
-        event("renewed %lu", (unsigned long)redlock_remaining_ms(&session.client, lock));
         say(run.is_failing ? LOG_NOTICE : LOG_DEBUG, "%s: %s; %ld s left", run.name,
             run.is_failing ? "renewal works again" : "renewed", seconds_left(now));
         run.is_failing = 0;
-    } else if (now >= run.warn_us + (uint64_t)LOOK_MS * 1000) {
-        run.warn_us = now + (uint64_t)options.node_timeout_ms * 1000;
-    } else if (now >= run.warn_us) {
-        unsigned n = count_nodes(lock->granted);
+        run.fail_us = 0;
+    } else if (has_failed() && now >= run.fail_us) {
         run.is_failing = 1;
-        event("renew-failed %u/%u", n, target_count);
-        say(LOG_WARNING, "%s: renewal failed: %u of %u nodes confirmed it; %ld s left", run.name, n,
-            target_count, seconds_left(now));
+        run.fail_us = now + (uint64_t)lock->ttl_ms * 200;
+        say(LOG_WARNING, "%s: renewal failed: %u of %u nodes confirmed it; %ld s left", run.name,
+            count_nodes(lock->granted), target_count, seconds_left(now));
         say_errors(&session, LOG_WARNING);
-        run.warn_us = now + (uint64_t)lock->ttl_ms * 200;
     }
+}
+
+/* Says that this process did not run for so long. What looks like a node that did not answer may be this, so the nodes get the time
+   first that they did not have. */
+static void report_pause(uint64_t now, uint64_t pause_us)
+{
+    int is_long = pause_us > (uint64_t)session.lock->ttl_ms * 100; /* a tenth of the ttl */
+
+    if (pause_us == 0)
+        return;
+    run.fail_us = now + (uint64_t)options.node_timeout_ms * 1000;
+    if (now < stop_us())
+        say(is_long ? LOG_WARNING : LOG_DEBUG,
+            "%s: redlock did not run for %ld.%ld s (stopped, or the host was paused or is "
+            "overloaded); renewing",
+            run.name, (long)(pause_us / 1000000), (long)(pause_us / 100000 % 10));
+}
+
+/* Why the lock was not renewed in time. Valid until the next call. */
+static const char *cause_of_delay(uint64_t now, uint64_t pause_us)
+{
+    static char text[100];
+    const char *what =
+        now >= run.deadline_us ? "the lock has expired" : "the lock was not renewed in time";
+
+    if (pause_us == 0)
+        return what;
+    snprintf(text, sizeof text, "redlock did not run for %ld.%ld s: %s", (long)(pause_us / 1000000),
+             (long)(pause_us / 100000 % 10), what);
+    return text;
 }
 
 /* Checks the lock after each turn of the loop. */
-static void look_at_lock(uint64_t now)
+static void look_at_lock(uint64_t now, uint64_t pause_us)
 {
     struct redlock_lock *lock = session.lock;
     int ended = has_completed();
-    uint64_t soon = now + (uint64_t)options.kill_after_ms * 1000;
 
-    if (!is_renewed())
+    if (run.lost)
         return;
     look_at_nodes();
+    report_pause(now, pause_us);
     report_renewal(now);
-    if (now >= stop_us()) {
-        run.at_most = end_us() < run.deadline_us;
-        stop(end_us(),
-             run.at_most ? "the time of --max-hold is over" : "the lock was not renewed in time");
-    } else if (ended && lock->status == REDLOCK_EXTEND_LIMIT) { /* the library has a limit */
+    if (now >= stop_us())
+        lose(now, cause_of_delay(now, pause_us));
+    else if (ended && lock->status == REDLOCK_EXTEND_LIMIT) /* the library has a limit */
         redlock_auto_extend_start(&session.client, lock, UINT16_MAX - 1);
-    } else if (ended) {
-        stop(soon < end_us() ? soon : end_us(), status_text(lock->status));
-    }
+    else if (ended)
+        lose(now, status_text(lock->status));
 }
 
-/* From now on the job has this time to end. */
-static void set_limit(uint64_t now)
-{
-    run.kill_us = now + (uint64_t)options.kill_after_ms * 1000;
-}
-
-/* Asks the job to end. With -k the first such signal sets the limit, as in timeout(1): a further one does not move it. */
-static void ask_to_end(int number)
-{
-    job_end(number);
-    if (!has_kill_after || (run.state != RUNNING && run.state != LET_GO))
-        return;
-    run.state = run.state == RUNNING ? DRAINING : STOPPING;
-    set_limit(now_us());
-}
-
-/* Forwards signals to the job. A signal from the terminal has reached the command already if it is in the same group. A command
-   such as timeout(1) leaves that group. */
+/* Forwards signals to the job, which is in the same process group: a signal of the terminal has reached that group already. */
 static void forward_signals(void)
 {
     int number, by_terminal;
 
-    while ((number = next_signal(&by_terminal)) != 0) {
-        int has_reached = by_terminal && job_shares_group();
-        run.interrupted |= number == SIGINT && by_terminal && !job_has_own_group();
-        run.is_asked |= is_ending(number);
-        if (is_ending(number) && !has_reached)
-            ask_to_end(number);
-        else if (is_ending(number))
-            job_signal_rest(number, by_terminal);
-        if (number == SIGCONT && job_lend_terminal())
-            run.wants_terminal = 0;
-        if (number == SIGCHLD || has_reached || is_ending(number) ||
-            (!job_has_own_group() && (number == SIGCONT || number == SIGWINCH)))
-            continue;
-        job_signal_command(number);
-        if (number == SIGTSTP && by_terminal) { /* until then the shell has not its terminal back */
-            stop_by_terminal();
-            job_signal_command(SIGCONT);
+    while ((number = next_signal(&by_terminal)) != 0)
+        if (number == SIGCHLD) {
+            job_serve_children();
+        } else if (number == SIGTTIN || number == SIGTTOU) {
+            if (by_terminal) /* the command uses the terminal in the background, and was stopped: the shell has to know */
+                stop_by_terminal(number);
+        } else if (is_ending(number) && by_terminal) {
+            run.interrupted |= number == SIGINT;
+            job_spread(number);
+        } else if (is_ending(number)) {
+            job_ask(number);
+        } else if (!by_terminal) {
+            job_pass(number);
         }
-    }
 }
 
-/* The command is stopped because it uses the terminal: when this process is in the foreground, the command gets the terminal. A
-   shell may send no SIGCONT: for bash this process was never stopped. */
-static void lend_wanted_terminal(void)
+/* One turn of the loop, which also ends when the job is over. */
+static void turn_with_job(void)
 {
-    if (run.wants_terminal && job_lend_terminal()) {
-        run.wants_terminal = 0;
-        job_signal_command(SIGCONT);
-    }
+    struct pollfd fds[SLEEP_MAX];
+    uint64_t wait_us = session_watch(&session, fds);
+
+    fds[target_count] = (struct pollfd){job_line(), POLLIN, 0};
+    sleep_on(fds, target_count + 1, wait_us, run.lost ? run.take_over_us : stop_us());
+    session_serve(&session, fds);
 }
 
-/* Notes that the command runs again, or reports that it is stopped. No message after Ctrl-Z in the same group, because the shell
-   reports that. */
-static void look_at_stop(void)
+/* Waits until the job is over. */
+static struct job_end supervise(void)
 {
-    int number;
+    struct job_end end;
 
-    if (job_was_continued()) /* maybe not by this process */
-        run.wants_terminal = 0;
-    number = job_stopped_by();
-    if (number == 0 || (number == SIGTSTP && !job_has_own_group()))
-        return;
-    if (job_takes_terminal()) { /* Ctrl-Z has reached the command only */
-        stop_by_terminal();
-        return;
-    }
-    run.wants_terminal = number == SIGTTIN || number == SIGTTOU;
-    say(LOG_WARNING, "%s: the command is stopped%s; the lock is still renewed", run.name,
-        run.wants_terminal ? " because it uses the terminal, which needs --foreground" : "");
-}
-
-/* The command has ended, and the lock is held: what of the job is left gets --kill-after to end. */
-static void drain(uint64_t now)
-{
-    if (job_is_empty())
-        return;
-    run.state = DRAINING;
-    set_limit(now);
-    say(LOG_NOTICE,
-        "%s: the command has ended, and processes that it started have not: they have %ld.%ld s",
-        run.name, options.kill_after_ms / 1000, options.kill_after_ms % 1000 / 100);
-}
-
-/* The next state of the job; `end` is NULL while the command lives. */
-static void advance(uint64_t now, const siginfo_t *end)
-{
-    if (run.state == RUNNING && end != NULL && (end->si_code != CLD_EXITED || run.is_asked))
-        drain(now);
-    if ((run.state == DRAINING || run.state == STOPPING) && now >= run.kill_us) {
-        if (run.state == DRAINING)
-            say(LOG_WARNING, "%s: the job has not ended within %ld.%ld s: it is killed", run.name,
-                options.kill_after_ms / 1000, options.kill_after_ms % 1000 / 100);
-        run.state = KILLING;
-        run.kill_us = now + (uint64_t)KILLED_MS * 1000;
-    }
-    if (run.state == KILLING) /* again and again: a process may have started another one */
-        job_end(SIGKILL);
-    if (end == NULL)
-        return;
-    if (run.state == RUNNING || run.state == LET_GO || job_is_empty()) {
-        run.state = OVER;
-    } else if (run.state == KILLING && now >= run.kill_us) {
-        say(LOG_ERROR, "%s: a process of the command cannot be killed", run.name);
-        run.state = OVER;
-    }
-}
-
-/* When the state may change without an event. */
-static uint64_t wake_us(uint64_t now, int ended)
-{
-    uint64_t wake = run.state == KILLING          ? now + (uint64_t)KILL_MS * 1000
-                    : ended || run.wants_terminal ? now + (uint64_t)LOOK_MS * 1000
-                                                  : UINT64_MAX;
-
-    if ((run.state == DRAINING || run.state == STOPPING) && run.kill_us < wake)
-        wake = run.kill_us;
-    if (is_renewed() && stop_us() < wake)
-        wake = stop_us();
-    return is_renewed() && run.warn_us < wake ? run.warn_us : wake;
-}
-
-/* Waits for the end of the job. The command stays a zombie, so that no other process gets its pid yet. */
-static siginfo_t supervise(void)
-{
-    siginfo_t end = {0};
-
+    last_pause_us();
     for (;;) {
-        uint64_t now =
-            now_us(); /* before job_has_ended(), because this process may be paused in between */
-        int ended = job_has_ended(&end);
-        if (ended)
-            is_asked_to_end(); /* takes a signal that came after the last turn, and ended the command */
-        if (!ended || !job_has_guard() || end.si_code != CLD_EXITED ||
-            (run.state != RUNNING && !job_is_empty()))
-            look_at_lock(now); /* else it ended in time: otherwise the guard would have killed it */
-        forward_signals();
-        advance(now, ended ? &end : NULL);
-        if (run.state == OVER)
+        uint64_t pause_us = last_pause_us(), now = now_us();
+        int is_over = job_take(&end);
+        if (!is_over && now >= run.take_over_us) {
+            job_take_over(&end);
+            is_over = 1;
+        }
+        if (is_over && end.is_late && !run.lost) {
+            run.lost = 1;
+            say(LOG_ERROR, "%s: %s; the command was killed", run.name,
+                cause_of_delay(now, pause_us));
+        }
+        if (is_over)
             return end;
-        look_at_stop();
-        lend_wanted_terminal();
-        job_reap_orphans();
-        turn(&session, wake_us(now, ended));
+        look_at_lock(now, pause_us);
+        forward_signals();
+        turn_with_job();
     }
 }
 
@@ -553,7 +430,7 @@ static void end_hold(void)
     uint64_t left_us;
     struct redlock_lock *lock = session.lock;
     enum redlock_status status;
-    int held = !run.lost || run.at_most;
+    int held = !run.lost;
 
     if (lock->status == REDLOCK_PENDING) /* ends the renewals */
         redlock_cancel(&session.client, lock);
@@ -567,11 +444,8 @@ static void end_hold(void)
         status = keep_keys_for(left_us);
         redlock_abandon(&session.client, lock);
     } else {
-        status = session_release(&session);
-        if (status == REDLOCK_OK) /* a quorum has: later replies are not waited for */
-            event("released");
-        else
-            event("release-failed %u/%u", count_nodes(lock->granted), target_count);
+        status =
+            session_release(&session); /* later replies than those of a quorum are not waited for */
     }
     if (held)
         status = look_for_loss(&session, run.name, status);
@@ -582,11 +456,6 @@ static void end_hold(void)
         say(LOG_WARNING, "%s: %s", run.name, status_text(status));
         say_errors(&session, LOG_WARNING);
     }
-}
-
-static int status_of(const siginfo_t *end)
-{
-    return end->si_code == CLD_EXITED ? end->si_status : 128 + end->si_status;
 }
 
 /* NAME COMMAND..., NAME -- COMMAND..., or NAME -c 'SHELL COMMAND'. */
@@ -616,7 +485,6 @@ static char **command_of(int count, char **words)
 /* The command is not started: releases the lock, and ends this process by the signal that asked for it, if one has. */
 static void withdraw(void)
 {
-    job_finish();
     session_release(&session);
     session_finish(&session);
     session_close(&session);
@@ -663,17 +531,13 @@ static enum redlock_status try_to_renew(void)
 
 static void begin_hold(void)
 {
-    char id[ID_TEXT];
     unsigned i;
 
     may_wait = 0;
-    forget_other_signals(); /* they came before the command: it would have no handler for them yet */
+    run.self = getpid();
     run.deadline_us = session.lock->valid_until_us;
     run.extended = session.lock->extended;
     snprintf(run.mark, sizeof run.mark, "%.*s", TOKEN_DIGITS, session.value);
-    id_of(id, session.value, strlen(session.value));
-    event("acquired %s %lu", id,
-          (unsigned long)redlock_remaining_ms(&session.client, session.lock));
     run.holding = granted_by(&session);
     run.members = session.lock->members;
     for (i = 0; i < target_count; i++)
@@ -718,7 +582,7 @@ int verb_run(int count, char **words)
 {
     char **command = command_of(count, words);
     enum redlock_status status;
-    siginfo_t end;
+    struct job_end end;
     struct job_setup setup = {.set_environment = set_environment};
     int has_timeout = options.node_timeout_ms >= 0;
     int goes;
@@ -737,10 +601,8 @@ int verb_run(int count, char **words)
         return explain(&session, run.name, status);
     }
     begin_hold();
-    setup.ends_with_lock = !goes_on;
     setup.name = run.name;
-    setup.mark = run.mark;
-    setup.deadline_us = run.deadline_us;
+    setup.deadline_us = before_deadline(run.killing_us);
     goes = job_start(command, &setup);
     if (goes == 0) {
         withdraw();
@@ -756,14 +618,13 @@ int verb_run(int count, char **words)
     renewed();
     redlock_auto_extend_start(&session.client, session.lock, UINT16_MAX - 1);
     end = supervise();
-    event("exit %d", status_of(&end));
-    job_finish();
     end_hold();
+    job_finish();
     session_finish(&session);
     session_close(&session);
-    if (run.lost && !options.preserve_status)
+    if (run.lost)
         return EXIT_LOST;
-    if (run.interrupted && end.si_code == CLD_KILLED && end.si_status == SIGINT)
+    if (run.interrupted && end.by_signal && end.number == SIGINT)
         end_by(SIGINT); /* so that a loop of a shell ends, as it would without this program */
-    return status_of(&end);
+    return end.by_signal ? 128 + end.number : end.number;
 }

@@ -58,7 +58,7 @@ void session_serve(struct session *session, const struct pollfd *fds)
 
 void turn(struct session *session, uint64_t until_us)
 {
-    struct pollfd fds[REDLOCK_NODES_MAX];
+    struct pollfd fds[SLEEP_MAX];
     uint64_t wait_us = session_watch(session, fds);
 
     sleep_on(fds, target_count, wait_us, until_us);
@@ -88,7 +88,8 @@ void session_open(struct session *session, const char *name)
     struct redlock_settings settings = {0};
     unsigned i;
 
-    signals_begin(); /* not earlier: signals must end a lookup, a question or a password prompt */
+    if (!signals_begin()) /* not earlier: signals must end a lookup, a question or a password prompt */
+        die(EXIT_SYSTEM, "no pipe");
     key_of(session->key, name);
     for (i = 0; i < target_count; i++) {
         const struct redlock_url *url = &targets[i].url;

@@ -46,7 +46,7 @@ static unsigned look_for_holder(struct session *session, long *left_ms)
 /* Reports the lock that this process waits for, and its holder. */
 static void say_waiting(struct session *session, const char *name, int in_line)
 {
-    char who[WHO_MAX + 1], id[ID_TEXT], rest[WHO_MAX + 80] = "";
+    char who[WHO_MAX + 1], rest[WHO_MAX + 80] = "";
     long left_ms = holder_remaining_ms(session);
     unsigned i, reachable = 0;
     size_t used;
@@ -57,22 +57,17 @@ static void say_waiting(struct session *session, const char *name, int in_line)
         reachable = look_for_holder(session, &left_ms);
     if (session->lock_count == 1 && session->holder[0] != '\0' && reachable >= quorum()) {
         describe_holder(who, sizeof who, session->holder);
-        id_of(id, session->holder, strlen(session->holder));
-        event("waiting held %s %ld %s", id, left_ms >= 0 ? left_ms : -1, who);
         used = (size_t)snprintf(rest, sizeof rest, ", held by %s", who);
         if (left_ms >= 0)
             snprintf(rest + used, sizeof rest - used, ", %ld s left", (left_ms + 999) / 1000);
         else if (left_ms == NO_END)
             snprintf(rest + used, sizeof rest - used, "; it never expires");
-    } else {
-        event("waiting");
-        if (reachable < quorum())
-            snprintf(rest, sizeof rest, ": %u of %u nodes reachable", reachable, target_count);
-        else if (session->lock_count > 1)
-            snprintf(rest, sizeof rest, ": all %u slots are held", session->lock_count);
+    } else if (reachable < quorum()) {
+        snprintf(rest, sizeof rest, ": %u of %u nodes reachable", reachable, target_count);
+    } else if (session->lock_count > 1) {
+        snprintf(rest, sizeof rest, ": all %u slots are held", session->lock_count);
     }
-    if (is_watched())
-        say(LOG_NOTICE, "waiting for %s%s", name, rest);
+    say(LOG_NOTICE, "waiting for %s%s", name, rest);
 }
 
 /* ---- Locks around this program ---- */
@@ -393,8 +388,7 @@ enum redlock_status take(struct session *session, const char *name)
     attempt.wait_ms = options.nonblock ? 0 : options.wait_ms;
     attempt.begin_us = attempt.answered_us = now_us();
     attempt.contend_us = attempt.begin_us + 1000000;
-    attempt.notice_us =
-        options.status_fd >= 0 || is_watched() ? attempt.begin_us + 1000000 : UINT64_MAX;
+    attempt.notice_us = is_watched() ? attempt.begin_us + 1000000 : UINT64_MAX;
     if (attempt.wait_ms == 0) {
         wait_for(session, name, &attempt);
         status = outcome(session, &attempt);

@@ -22,6 +22,7 @@ static void say_list(enum level level, const char *format, va_list arguments)
 {
     struct pollfd fd = {STDERR_FILENO, POLLOUT, 0};
     char text[1024], line[1500], prefix[8] = "";
+    sigset_t stop, before;
 
     if (options.log_levels)
         snprintf(prefix, sizeof prefix, "<%d>", (int)level);
@@ -29,7 +30,11 @@ static void say_list(enum level level, const char *format, va_list arguments)
     printable(line, sizeof line, text);
     if (!may_wait && (poll(&fd, 1, 0) != 1 || (fd.revents & POLLOUT) == 0))
         return;
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGTTOU); /* a process in the background prints as well */
+    sigprocmask(SIG_BLOCK, &stop, &before);
     fprintf(stderr, "%sredlock: %s\n", prefix, line);
+    sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
 void say(enum level level, const char *format, ...)
@@ -84,25 +89,6 @@ void must_be_written(void)
 {
     if (!is_written())
         die(EXIT_SYSTEM, "the result cannot be written");
-}
-
-void event(const char *format, ...)
-{
-    struct pollfd fd = {(int)options.status_fd, POLLOUT, 0};
-    char line[1024];
-    va_list arguments;
-    int size;
-
-    if (options.status_fd < 0 || poll(&fd, 1, 0) != 1 || (fd.revents & POLLOUT) == 0)
-        return;
-    va_start(arguments, format);
-    size = vsnprintf(line, sizeof line - 1, format, arguments);
-    va_end(arguments);
-    if (size > (int)sizeof line - 2)
-        size = (int)sizeof line - 2;
-    line[size] = '\n';
-    if (write(fd.fd, line, (size_t)size + 1) < 0)
-        options.status_fd = -1; /* its reader is gone */
 }
 
 long parse_duration(const char *text)

@@ -58,12 +58,13 @@ test-lock: deps-programs $(LOCK_TESTS:%=$(B)/gcc/%) ## the rules of the lock, on
 test-valgrind: deps-valgrind $(PROGRAMS:%=$(B)/gcc/%)
 	prove -j 4 -e 'test/lib/valgrind.sh' $(PROGRAMS:%=$(B)/gcc/%)
 
-# What to run after each change: the programs, and the scenarios of the program redlock(1), except the longest two and two that
+# What to run after each change: the programs, and the scenarios of the program redlock(1), except the longest three and two that
 # need Perl's modules. The tests mostly wait, so eight run at a time.
-CHECK_NOT = renewed_for_weeks terminals list json
+CHECK_NOT = renewed_for_weeks terminals kills list json
 check: deps-demo ## the tests in a minute or two; needs a compiler, make and redis-server only
-	@$(MAKE) -s $(PROGRAMS:%=$(B)/cc/%) $(B)/cli/cli_test $(B)/redlock
-	@{ printf '%s\n' $(PROGRAMS:%=$(B)/cc/%); $(B)/cli/cli_test | grep -vx $(CHECK_NOT:%=-e %) | sed 's,^,$(B)/cli/cli_test ,'; } | \
+	@$(MAKE) -s $(PROGRAMS:%=$(B)/cc/%) $(B)/cli/cli_test $(B)/cli/job_test $(B)/redlock
+	@{ printf '%s\n' $(PROGRAMS:%=$(B)/cc/%); $(B)/cli/cli_test | grep -vx $(CHECK_NOT:%=-e %) | sed 's,^,$(B)/cli/cli_test ,'; \
+	    $(B)/cli/job_test | grep -vx $(CHECK_NOT:%=-e %) | sed 's,^,$(B)/cli/job_test ,'; } | \
 	    REDLOCK=$(B)/redlock test/check.sh
 
 # The smallest buffer for the texts of replies; the fewest requests; and the fewest bytes at once.
@@ -143,11 +144,21 @@ $(B)/cli/cli_test: test/cli/cli_test.c test/lib/program.c test/lib/program.h tes
 	$(CC) -shared -fPIC -O1 $(WARN) test/lib/fork_shim.c -o $(@D)/fork_shim.so
 	$(CC) -O1 -g $(WARN) $(POSIX) -Itest/lib -Itest/engine $< test/lib/program.c test/lib/proxy.c test/lib/servers.c -o $@
 
+# The supervision of its job. redlock-plain is the program of a system without subreapers: only POSIX may be needed.
+$(B)/cli/job_test: test/cli/job_test.c test/lib/program.c test/lib/program.h test/lib/servers.c test/lib/servers.h test/lib/tap.h $(B)/cli/cli_test $(B)/cli/redlock-plain
+	$(CC) -O1 -g $(WARN) $(POSIX) -Itest/lib -Itest/engine $< test/lib/program.c test/lib/servers.c -o $@
+$(B)/cli/redlock-plain: $(CLI) $(wildcard cli/*.h) $(HEADERS)
+	@mkdir -p $(@D)
+	$(CC) -O1 -g $(WARN) $(filter-out -D_GNU_SOURCE,$(CLI_FLAGS)) -D_XOPEN_SOURCE=700 -DREDLOCK_CLI_POSIX -I. $(CLI) -o $@
+
 test-cli: deps-cli ## the program on real servers: plain, with sanitizers, static
-	@$(MAKE) -s $(B)/cli/cli_test $(B)/redlock $(B)/cli/redlock-san $(B)/redlock-static
+	@$(MAKE) -s $(B)/cli/cli_test $(B)/cli/job_test $(B)/redlock $(B)/cli/redlock-san $(B)/redlock-static
+	prove -j 8 -e $(B)/cli/job_test $$($(B)/cli/job_test)
+	REDLOCK=$(B)/cli/redlock-san prove -j 8 -e $(B)/cli/job_test $$($(B)/cli/job_test)
+	REDLOCK=$(B)/redlock-static prove -j 8 -e $(B)/cli/job_test $$($(B)/cli/job_test | grep -v -e guard_hangs -e suspend) # as below
 	prove -j 8 -e $(B)/cli/cli_test $$($(B)/cli/cli_test)
 	REDLOCK=$(B)/cli/redlock-san prove -j 8 -e $(B)/cli/cli_test $$($(B)/cli/cli_test | grep -v -e renewed_for_weeks) # it takes long
-	REDLOCK=$(B)/redlock-static prove -j 8 -e $(B)/cli/cli_test $$($(B)/cli/cli_test | grep -v -e fork_fails -e slow_names -e all_addresses -e names_that -e guard_sees_late -e renewed_for_weeks) # a static program ignores LD_PRELOAD
+	REDLOCK=$(B)/redlock-static prove -j 8 -e $(B)/cli/cli_test $$($(B)/cli/cli_test | grep -v -e fork_fails -e slow_names -e all_addresses -e names_that -e renewed_for_weeks) # a static program ignores LD_PRELOAD
 
 $(B)/cli/redlock-tls $(B)/cli/redlock-tls-san: $(CLI) $(wildcard cli/*.h extra/redlock_tls.*) $(HEADERS)
 	@mkdir -p $(@D)

@@ -308,16 +308,16 @@ static void hung(void)
 /* A lock is renewed over TLS while a server is killed and comes back. */
 static void renewed(void)
 {
-    struct program run = start("run", "-t", "6", "--status-fd", "3", "x", "sh", "-c",
+    struct program run = start("run", "-t", "6", "-v", "x", "sh", "-c",
                                "trap 'exit 5' USR1; "
                                "while :; do sleep 0.1; done",
                                NULL);
     int before;
 
-    ok(writes(run, 's', "renewed"), "run renews its lock");
+    ok(writes(run, 'e', "renewed"), "run renews its lock");
     server_kill(&servers[0]);
-    before = count_of(wrote(run, 's'), "renewed");
-    ok(until(count_of(wrote(run, 's'), "renewed") > before, WAIT_MS), "after a server was killed");
+    before = count_of(wrote(run, 'e'), "renewed");
+    ok(until(count_of(wrote(run, 'e'), "renewed") > before, WAIT_MS), "after a server was killed");
     serve(0, "server", "no", ANY_VERSION);
     ok(until(servers_keys_left("redlock:x", 0) == NODES, WAIT_MS), "it is repaired there");
     kill(run.pid, SIGUSR1);

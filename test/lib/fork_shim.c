@@ -1,70 +1,122 @@
 /* fork_shim.c - preloaded into a program, it lets the first or second fork fail (REDLOCK_FORK=fail1, fail2), or sends
-   SIGTERM just before that fork (term1, term2) or before execvp (exec), or pauses for 3 s (wait1, wait2). With REDLOCK_FORK=parent a process that has lost its parent
-   does not see it: a dying parent is such a parent for a moment. The resolver takes a minute for the name
-   "hangs.invalid"; REDLOCK_HOSTS names a file with lines of a name and its numeric addresses. With REDLOCK_SKIP a sleep of eight seconds or more returns at once, and the clocks move on by its length. A wait
-   for a server must be shorter: were it skipped, a busy machine would seem to lose its servers.
+   SIGTERM just before that fork (term1, term2) or before execvp (exec), or pauses for 3 s (wait1, wait2). With REDLOCK_FORK=hang each
+   process that the program has forked hangs in poll. The resolver takes a minute for the name
+   "hangs.invalid"; REDLOCK_HOSTS names a file with lines of a name and its numeric addresses. With REDLOCK_SKIP a sleep of eight
+   seconds or more returns at once, and the clocks of the process move on by its length; not of processes that it has forked. A wait
+   for a server must be shorter: were it skipped, a busy machine would seem to lose its servers. REDLOCK_SUSPENDED names a file with
+   the microseconds for which the system was suspended: the clocks are ahead by this, and timers go off at once when it has grown.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <sys/types.h>
 #include <time.h>
 #include <unistd.h>
 
+static pid_t first; /* the process that has loaded this */
 static long long skipped_ns;
+static long long due_ns; /* when the timer goes off, by the clocks of this file; 0: it does not */
+
+__attribute__((constructor)) static void begin(void)
+{
+    first = getpid();
+}
+
+static long long suspended_ns(void)
+{
+    static const volatile long long none, *shift_us;
+    const char *path = getenv("REDLOCK_SUSPENDED");
+    int fd = shift_us == NULL && path != NULL ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    void *there = MAP_FAILED;
+
+    if (fd >= 0) {
+        there = mmap(NULL, sizeof none, PROT_READ, MAP_SHARED, fd, 0);
+        close(fd);
+    }
+    if (shift_us == NULL)
+        shift_us = there != MAP_FAILED ? there : &none;
+    return *shift_us * 1000;
+}
+
+static long long ns_of(const struct timespec *time)
+{
+    return time->tv_sec * 1000000000LL + time->tv_nsec;
+}
+
+static void set_ns(struct timespec *time, long long ns)
+{
+    time->tv_sec = (time_t)(ns / 1000000000);
+    time->tv_nsec = (long)(ns % 1000000000);
+}
 
 int clock_gettime(clockid_t clock, struct timespec *now)
 {
     int result = (int)syscall(SYS_clock_gettime, clock, now);
-    long long ns;
 
-    if (result != 0 || skipped_ns == 0)
-        return result;
-    ns = now->tv_sec * 1000000000LL + now->tv_nsec + skipped_ns;
-    now->tv_sec = (time_t)(ns / 1000000000);
-    now->tv_nsec = (long)(ns % 1000000000);
+    if (result == 0)
+        set_ns(now, ns_of(now) + skipped_ns + suspended_ns());
     return result;
 }
 
-int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *time, const sigset_t *mask)
+int timerfd_settime(int fd, int flags, const struct itimerspec *at, struct itimerspec *before)
 {
-    const struct timespec moment = {0, 100000}; /* in which answers come */
-    int skips = time != NULL && time->tv_sec >= 8 && getenv("REDLOCK_SKIP") != NULL, ready;
-    int (*real)(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *);
-    void *found = dlsym(RTLD_NEXT, "ppoll");
+    struct itimerspec real = *at;
 
-    memcpy(&real, &found, sizeof real);
-    ready = real(fds, count, skips ? &moment : time, mask);
-    if (skips && ready == 0)
-        skipped_ns += time->tv_sec * 1000000000LL + time->tv_nsec;
-    return ready;
+    due_ns = ns_of(&at->it_value);
+    if (due_ns != 0)
+        set_ns(&real.it_value, due_ns - skipped_ns - suspended_ns());
+    return (int)syscall(SYS_timerfd_settime, fd, flags, &real, before);
 }
 
-static pid_t parent_at_fork;
+static long long left_ns(void)
+{
+    struct timespec now;
 
-pid_t getppid(void)
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return due_ns - ns_of(&now);
+}
+
+int poll(struct pollfd *fds, nfds_t count, int timeout)
 {
     const char *what = getenv("REDLOCK_FORK");
+    int (*real)(struct pollfd *, nfds_t, int), ready;
+    void *found = dlsym(RTLD_NEXT, "poll");
+    int by_timer = timeout < 0 && due_ns != 0;
 
-    if (what != NULL && strcmp(what, "parent") == 0 && parent_at_fork != 0)
-        return parent_at_fork;
-    return (pid_t)syscall(SYS_getppid);
+    memcpy(&real, &found, sizeof real);
+    while (getpid() != first && what != NULL && strcmp(what, "hang") == 0)
+        sleep(1);
+    if (by_timer && getpid() == first && getenv("REDLOCK_SKIP") != NULL &&
+        left_ns() >= 8000000000LL) {
+        ready = real(fds, count, 1); /* in which answers come */
+        if (ready == 0)
+            skipped_ns += left_ns();
+        return ready;
+    }
+    while (by_timer && getenv("REDLOCK_SUSPENDED") != NULL) {
+        ready = real(fds, count, 20);
+        if (ready != 0 || left_ns() <= 0)
+            return ready;
+    }
+    return real(fds, count, timeout);
 }
 
 pid_t fork(void)
 {
     static int forks;
     const char *what = getenv("REDLOCK_FORK");
-    pid_t pid;
     pid_t (*real)(void);
     void *found = dlsym(RTLD_NEXT, "fork");
 
@@ -79,10 +131,7 @@ pid_t fork(void)
         else
             raise(SIGTERM);
     }
-    pid = real();
-    if (pid == 0)
-        parent_at_fork = (pid_t)syscall(SYS_getppid);
-    return pid;
+    return real();
 }
 
 int execvp(const char *file, char *const words[])

@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pty.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -49,6 +50,11 @@ void programs_begin(const char *path)
     atexit(remove_files);
 }
 
+void programs_use(const char *path)
+{
+    program_path = path;
+}
+
 const char *programs_folder(void)
 {
     return folder;
@@ -77,18 +83,14 @@ static void put_at(int fd, int number, char stream, int given)
 static void become(const char **words, int number, int on_terminal)
 {
     sigset_t none;
-    int fd, has_events = 0, i;
+    int fd, i;
 
-    for (i = 0; words[i] != NULL; i++)
-        has_events |= strcmp(words[i], "--status-fd") == 0;
     if (!on_terminal) {
         put_at(0, number, 'i', setup.input);
         put_at(1, number, 'o', setup.output);
         put_at(2, number, 'e', 0);
     }
-    if (has_events)
-        put_at(3, number, 's', setup.events);
-    for (fd = has_events ? 4 : 3; fd < 256; fd++)
+    for (fd = 3; fd < 256; fd++)
         close(fd);
     for (i = 1; i < 32; i++)
         signal(i, SIG_DFL); /* the parent of the test may ignore some */
@@ -300,4 +302,32 @@ pid_t child_of(pid_t parent, pid_t except)
     if (list != NULL)
         closedir(list);
     return found;
+}
+
+/* Reads from a terminal until `part` has come. Returns what was read; valid until the next call. */
+const char *screen(int terminal, const char *part)
+{
+    static char text[8192];
+    struct pollfd fd = {terminal, POLLIN, 0};
+    long end = now_ms() + WAIT_MS;
+    size_t used = 0;
+    ssize_t size;
+
+    do {
+        text[used] = '\0';
+        if (strstr(text, part) != NULL)
+            break;
+        size = poll(&fd, 1, 100) > 0 ? read(terminal, text + used, sizeof text - 1 - used) : 0;
+        used += size > 0 ? (size_t)size : 0;
+        if (size < 0)
+            break;
+    } while (now_ms() < end);
+    text[used] = '\0';
+    return text;
+}
+
+void type(int terminal, const char *keys)
+{
+    if (write(terminal, keys, strlen(keys)) < 0)
+        perror("terminal");
 }

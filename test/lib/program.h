@@ -22,16 +22,17 @@ struct program {
 
 /* The program, and a folder for its files, which is removed at exit. */
 void programs_begin(const char *path);
+void programs_use(const char *path); /* another program from now on */
 const char *programs_folder(void);
 
 /* What the next one gets: set to 0 again by each start. */
 extern struct program_setup {
-    int input, output, events; /* descriptors; 0: /dev/null, and files */
-    void (*before)(void);      /* runs in the child just before exec */
-    const char *instead;       /* this program */
+    int input, output;    /* descriptors; 0: /dev/null, and a file */
+    void (*before)(void); /* runs in the child just before exec */
+    const char *instead;  /* this program */
 } setup;
 
-/* Words end with NULL. Descriptor 3 is open only if a word is "--status-fd". */
+/* Words end with NULL. */
 struct program start(const char *word, ...);
 /* The same on a new terminal, in the foreground, as a shell does; *terminal is the other side. */
 struct program start_on_terminal(int *terminal, const char *word, ...);
@@ -45,7 +46,7 @@ int has_ended(struct program program);
 int redlock(const char *word, ...);
 extern struct program last; /* the one of redlock() */
 
-/* What it wrote so far: 'o' stdout, 'e' stderr, 's' to descriptor 3. Stands until this is called four times more. */
+/* What it wrote so far: 'o' stdout, 'e' stderr. Stands until this is called four times more. */
 const char *wrote(struct program program, char stream);
 /* 1 as soon as it has written this; 0 when it hasn't after WAIT_MS. */
 int writes(struct program program, char stream, const char *text);
@@ -62,6 +63,10 @@ int waited(int happened, long ms);
             sleep_ms(2);                                                                           \
         waited((condition) != 0, (ms));                                                            \
     })
+
+/* Reads from a terminal until `part` has come. Returns what was read; valid until the next call. */
+const char *screen(int terminal, const char *part);
+void type(int terminal, const char *keys);
 
 /* A process whose parent is `parent` and which is not `except`; 0: none. Zombies don't count. */
 pid_t child_of(pid_t parent, pid_t except);

@@ -1,0 +1,297 @@
+/* descendants.c - the processes of the job: finds, signals and counts them, for the guard, and for redlock when the guard is dead. They
+   are the descendants of this process, whatever they have done to groups, sessions and environments: it is a subreaper, which
+   becomes the parent of each descendant whose parent has ended. So the job is empty when this process has no child.
+
+   Where the system has no subreapers, or Linux has no /proc, the job is plain: without a terminal the process group that the
+   command leads; with a terminal the command alone, because the terminal would stop a group of its own.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "cli.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#if CLI_LINUX
+#include <sys/prctl.h>
+#endif
+
+/* How long a process may take to end after SIGKILL. One that waits for a disk ends only when the disk has answered. */
+enum { KILLED_MS = 10000 };
+
+enum { NAMED = 3 };       /* how many processes a message names */
+enum { EMPTY_LOOKS = 5 }; /* so many looks in a row that find no process show that there is none */
+
+static struct {
+    int is_plain, leads_group;
+    pid_t command; /* 0: none yet */
+    int has_ended; /* the command, as `end` says */
+    struct job_end end;
+    pid_t keeper; /* redlock */
+    /* Children of redlock that are not of the job: a shell had started them, and then executed redlock. */
+    pid_t *strangers;
+    unsigned stranger_count;
+} job;
+
+struct process {
+    pid_t pid, parent, group;
+    int is_stopped;
+    int has_ended; /* a zombie */
+};
+
+/* Returns 0 if there is no such process. A zombie with threads lives: only its first thread has ended. */
+static int read_process(pid_t pid, struct process *process)
+{
+    char text[512], state = 'Z';
+    int parent, group;
+    long threads = 0;
+    const char *end;
+
+    read_proc(pid, "stat", text, sizeof text);
+    end = strrchr(text, ')'); /* the name of the program, before this, may have blanks */
+    if (end == NULL || sscanf(end + 1,
+                              " %c %d %d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d "
+                              "%ld",
+                              &state, &parent, &group, &threads) != 4)
+        return 0;
+    process->pid = pid;
+    process->parent = parent;
+    process->group = group;
+    process->is_stopped = state == 'T';
+    process->has_ended = (state == 'Z' || state == 'X') && threads <= 1;
+    return 1;
+}
+
+/* Lists all processes. Returns how many; 0: there is no /proc, or no memory. The caller frees the list. */
+static unsigned list_processes(struct process **list)
+{
+    DIR *folder = opendir("/proc");
+    struct dirent *entry;
+    unsigned count = 0, room = 0;
+
+    *list = NULL;
+    while (folder != NULL && (entry = readdir(folder)) != NULL) {
+        if (count == room) {
+            struct process *longer = realloc(*list, (room += 512) * sizeof **list);
+            if (longer == NULL) {
+                count = 0;
+                break;
+            }
+            *list = longer;
+        }
+        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
+            count += (unsigned)read_process((pid_t)atol(entry->d_name), &(*list)[count]);
+    }
+    if (folder != NULL)
+        closedir(folder);
+    return count;
+}
+
+static int is_stranger(pid_t pid)
+{
+    unsigned i = 0;
+
+    while (i < job.stranger_count && job.strangers[i] != pid)
+        i++;
+    return i < job.stranger_count && getpid() == job.keeper;
+}
+
+/* Lists the processes of the job, parents first. */
+static unsigned list_job(struct process **found)
+{
+    struct process *list, process;
+    unsigned count = list_processes(&list), members = 0, done = 0, i;
+    pid_t parent = getpid();
+
+    *found = list;
+    for (;;) {
+        for (i = members; i < count; i++)
+            if (list[i].parent == parent && !is_stranger(list[i].pid)) {
+                process = list[i];
+                list[i] = list[members];
+                list[members++] = process;
+            }
+        if (done == members)
+            return members;
+        parent = list[done++].pid;
+    }
+}
+
+/* The argument of kill() for a plain job. */
+static pid_t plain_target(void)
+{
+    return job.leads_group ? -job.command : job.command;
+}
+
+/* 1: a process of a plain job lives. */
+static int is_plain_left(void)
+{
+    return job.command > 0 && (job.leads_group || !job.has_ended) &&
+           (kill(plain_target(), 0) == 0 || errno == EPERM);
+}
+
+static void find_strangers(void)
+{
+    struct process *list;
+    siginfo_t info;
+    unsigned count, i;
+
+    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0)
+        return; /* there are no children */
+    count = list_processes(&list);
+    job.strangers = must_allocate(count + 1, sizeof *job.strangers);
+    for (i = 0; i < count; i++)
+        if (list[i].parent == getpid())
+            job.strangers[job.stranger_count++] = list[i].pid;
+    free(list);
+}
+
+void job_begin(void)
+{
+    struct process self;
+    int terminal;
+
+#if CLI_LINUX
+    job.is_plain = !read_process(getpid(), &self) || prctl(PR_SET_CHILD_SUBREAPER, 1) != 0;
+#else
+    (void)self;
+    job.is_plain = 1;
+#endif
+    job.keeper = getpid();
+    if (!job.is_plain) {
+        find_strangers();
+        return;
+    }
+    terminal = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
+    job.leads_group = terminal < 0;
+    if (terminal >= 0)
+        close(terminal);
+}
+
+int job_is_plain(void)
+{
+    return job.is_plain;
+}
+
+int job_leads_group(void)
+{
+    return job.leads_group;
+}
+
+pid_t job_command(void)
+{
+    return job.command;
+}
+
+void job_is_of(pid_t command)
+{
+    job.command = command;
+}
+
+unsigned job_signal(int number, pid_t except)
+{
+    struct process *list;
+    unsigned members, living = 0, i;
+
+    if (job.is_plain) {
+        if (except != NO_GROUP || !is_plain_left())
+            return 0;
+        kill(plain_target(), number);
+        return kill(plain_target(), SIGCONT) == 0;
+    }
+    members = list_job(&list);
+    for (i = 0; i < members; i++) {
+        living += !list[i].has_ended;
+        if (list[i].group == except)
+            continue;
+        kill(list[i].pid, number);
+        if (list[i].is_stopped)
+            kill(list[i].pid, SIGCONT);
+    }
+    free(list);
+    return living;
+}
+
+unsigned job_name(char *text, size_t room)
+{
+    struct process *list = NULL;
+    unsigned members = job.is_plain ? 0 : list_job(&list), living = 0, i;
+    size_t used = 0;
+    char name[32];
+
+    text[0] = '\0';
+    for (i = 0; i < members; i++) {
+        if (list[i].has_ended || living++ >= NAMED)
+            continue;
+        read_proc(list[i].pid, "comm", name, sizeof name);
+        name[strcspn(name, "\n")] = '\0';
+        used += (size_t)snprintf(text + used, room - used, "%s%ld %s", living > 1 ? ", " : "",
+                                 (long)list[i].pid, name);
+    }
+    if (living > NAMED)
+        snprintf(text + used, room - used, ", ...");
+    free(list);
+    return living;
+}
+
+int job_reap(void)
+{
+    siginfo_t info;
+
+    for (;;) {
+        info.si_pid = 0;
+        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) != 0)
+            return job.is_plain && is_plain_left();
+        if (info.si_pid == 0)
+            return 1;
+        if (info.si_pid == job.command) {
+            job.has_ended = 1;
+            job.end.by_signal = info.si_code != CLD_EXITED;
+            job.end.number = info.si_status;
+        }
+    }
+}
+
+int job_has_ended(struct job_end *end)
+{
+    *end = job.end;
+    return job.has_ended;
+}
+
+/* Kills the children of this process. That is fast, for a process that starts another one and ends, again and again: it is a child
+   when its parent has ended. */
+static void kill_children(void)
+{
+    char file[40], text[2048], *at = text, *end;
+    long pid;
+
+    snprintf(file, sizeof file, "task/%ld/children", (long)getpid());
+    read_proc(getpid(), file, text, sizeof text);
+    for (; (pid = strtol(at, &end, 10)) > 0; at = end)
+        if (!is_stranger((pid_t)pid))
+            kill((pid_t)pid, SIGKILL);
+}
+
+int job_kill(void)
+{
+    uint64_t until_us = now_us() + (uint64_t)KILLED_MS * 1000;
+    int pause_ms = 1, empty = 0;
+
+    while (job_reap()) {
+        if (!job.is_plain)
+            kill_children();
+        empty = job_signal(SIGKILL, NO_GROUP) > 0 ? 0 : empty + 1;
+        if (job.stranger_count > 0 && empty == EMPTY_LOOKS)
+            return 1; /* these children are strangers */
+        if (now_us() >= until_us)
+            return 0;
+        poll(NULL, 0, pause_ms);
+        pause_ms = pause_ms < 50 ? pause_ms * 2 : 50;
+    }
+    return 1;
+}

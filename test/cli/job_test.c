@@ -1,0 +1,1134 @@
+/* job_test.c - the processes of `redlock run`, on real servers: which of them end, when and how, whatever happens to redlock, its guard
+   and the command. REDLOCK names the program (default build/redlock). job_test SCENARIO runs one scenario; without an argument it
+   lists all, for `prove -j`. The witness of most is a file that all processes of a job keep open and locked with flock(2): the
+   kernel knows if one of them lives when the next job begins.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE /* SIGPWR, prctl */
+#include "program.h"
+#include "servers.h"
+#include "tap.h"
+
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { NODES = 3 };
+
+static struct server servers[NODES];
+static const char *self, *program;
+static char reply[4096];
+
+static void nodes(void)
+{
+    char list[200] = "";
+    unsigned i;
+
+    servers_start(servers, NODES, NULL);
+    for (i = 0; i < NODES; i++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%.31s ", servers[i].address);
+    setenv("REDLOCK_NODES", list, 1);
+}
+
+#define ask(n, ...) server_ask(&servers[n], reply, sizeof reply, __VA_ARGS__, NULL)
+
+static int with_key(const char *key)
+{
+    unsigned i;
+    int count = 0;
+
+    for (i = 0; i < NODES; i++)
+        count += strcmp(ask(i, "EXISTS", key), "1") == 0;
+    return count;
+}
+
+static void delete_key(const char *key)
+{
+    unsigned i;
+
+    for (i = 0; i < NODES; i++)
+        ask(i, "DEL", key);
+}
+
+/* Never to pid 0, which means the whole process group of the test. */
+static void signal_to(pid_t pid, int number)
+{
+    if (pid > 0)
+        kill(pid, number);
+}
+
+static void set_path(const char *name, const char *file)
+{
+    char path[120];
+
+    snprintf(path, sizeof path, "%s/%s", programs_folder(), file);
+    setenv(name, path, 1);
+}
+
+static void preload_shim(void)
+{
+    char shim[300];
+
+    snprintf(shim, sizeof shim, "%.*s/fork_shim.so", (int)(strrchr(self, '/') - self), self);
+    setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 0);
+    setenv("LD_PRELOAD", shim, 1);
+}
+
+/* A part of a script waits until the test calls tell(). */
+#define UNTIL_TOLD "while [ ! -e \"$TELL\" ]; do sleep .05; done; "
+
+static void tell(void)
+{
+    close(open(getenv("TELL"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+}
+
+/* ---- Jobs ---- */
+
+/* The beginning of each job: it opens and locks the witness, and says if a process of another job still has it. */
+#define BEGIN "exec 9>>\"$WITNESS\"; flock -n 9 || echo overlap; echo shell $$; "
+
+/* Processes of several kinds, which also have it open: a child; a daemon without an environment; one that ignores what asks it to
+   end; one whose parent has ended; and a chain of processes that always start another one and end. */
+static const char many[] =
+    BEGIN "sh -c 'echo child $$; exec sleep 300' & "
+          "setsid env -i sh -c 'echo daemon $$; exec sleep 300' & "
+          "setsid sh -c 'trap \"\" TERM INT HUP; echo deaf $$; while :; do sleep 1; done' & "
+          "(setsid sh -c 'echo orphan $$; exec sleep 300' &); "
+          "\"$SELF\" chain & wait; echo waited; exit 4";
+
+/* The next holder. */
+static const char next[] = BEGIN "echo next";
+
+/* The process that the job calls so, in a line "NAME PID" of its output. 0 if there is none in time. */
+static pid_t process(struct program run, const char *name)
+{
+    char part[40];
+    const char *at = NULL, *text;
+
+    snprintf(part, sizeof part, "%s ", name);
+    until((at = strstr(text = wrote(run, 'o'), part)) != NULL && strchr(at, '\n') != NULL, WAIT_MS);
+    (void)text;
+    return at != NULL ? atoi(at + strlen(part)) : 0;
+}
+
+static pid_t guard_of(struct program run)
+{
+    pid_t guard = 0;
+
+    until((guard = child_of(run.pid, 0)) != 0 && is_called(guard, "rl-guard"), WAIT_MS);
+    return guard;
+}
+
+/* Waits until all processes of `many` run. */
+static void all_run(struct program run)
+{
+    ok(process(run, "child") && process(run, "daemon") && process(run, "deaf") &&
+           process(run, "orphan") && process(run, "chain"),
+       "processes of several kinds run");
+}
+
+/* Whether a process has the witness. */
+static int is_witnessed(void)
+{
+    int fd = open(getenv("WITNESS"), O_RDONLY | O_CLOEXEC);
+    int has = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0;
+
+    if (fd >= 0)
+        close(fd);
+    return has;
+}
+
+static void nobody_is_left(const char *when)
+{
+    ok(!is_witnessed(), "%s: no process of the job is left", when);
+}
+
+/* The next holder begins, and no process of an earlier job lives then. */
+static void next_is_alone(struct program *run, const char *when)
+{
+    ok(writes(*run, 'o', "next\n"), "%s: the next holder begins", when);
+    ok(strstr(wrote(*run, 'o'), "overlap") == NULL, "%s: no process of the job is left then", when);
+    is_int(ends(run), 0, "%s: the next holder ends", when);
+}
+
+static void release(const char *name)
+{
+    char key[60];
+
+    snprintf(key, sizeof key, "redlock:%s", name);
+    delete_key(key);
+}
+
+/* A process that starts another one and ends, and so on: each has another pid, session and process group. */
+static int be_a_chain(void)
+{
+    long end = now_ms() + 120000;
+
+    printf("chain %d\n", getpid());
+    fflush(stdout);
+    while (now_ms() < end) {
+        if (fork() != 0)
+            _exit(0);
+        setsid();
+        sleep_ms(1);
+    }
+    return 0;
+}
+
+static void say_signal(int number)
+{
+    char text[20];
+    int size = snprintf(text, sizeof text, "got %d\n", number);
+
+    if (write(1, text, (size_t)size) != size)
+        _exit(1);
+}
+
+/* A process that says which signals it gets, with its pid before. SIGUSR1 ends it with status 6. */
+static int be_a_counter(void)
+{
+    int i;
+
+    for (i = 1; i <= SIGRTMAX; i++)
+        if (i != SIGCHLD && i != SIGTTOU)
+            signal(i, say_signal);
+    signal(SIGUSR1, SIG_DFL);
+    printf("counter %d\n", getpid());
+    fflush(stdout);
+    for (i = 0; i < 6000; i++)
+        sleep_ms(20);
+    return 6;
+}
+
+/* ---- redlock and its guard die or stop ---- */
+
+static void redlock_killed(void)
+{
+    struct program run, waits;
+
+    nodes();
+    run = start("run", "-t", "5", "x", "-c", many, NULL);
+    all_run(run);
+    waits = start("run", "x", "-c", next, NULL);
+    signal_to(run.pid, SIGKILL);
+    is_int(ends(&run), -SIGKILL, "redlock is killed");
+    ok(writes(run, 'e', "redlock is gone: the job was killed"), "the guard says so");
+    nobody_is_left("redlock is killed");
+    next_is_alone(&waits, "redlock is killed");
+}
+
+static void guard_killed(void)
+{
+    struct program run, waits;
+
+    nodes();
+    run = start("run", "-t", "60", "x", "-c", many, NULL);
+    all_run(run);
+    waits = start("run", "x", "-c", next, NULL);
+    signal_to(guard_of(run), SIGKILL);
+    is_int(ends(&run), 128 + SIGKILL, "the guard is killed: so is the job: 137");
+    ok(strstr(wrote(run, 'e'), "the guard is gone: the job was killed") != NULL, "redlock says so");
+    next_is_alone(&waits, "the guard is killed");
+}
+
+static void redlock_stopped(void)
+{
+    struct program run, waits;
+
+    nodes();
+    run = start("run", "-t", "4", "x", "-c", many, NULL);
+    all_run(run);
+    waits = start("run", "x", "-c", next, NULL);
+    signal_to(run.pid, SIGSTOP);
+    next_is_alone(&waits, "redlock is stopped");
+    ok(writes(run, 'e',
+              "redlock does not run, and the lock is about to expire: the job was killed"),
+       "the guard says so");
+    signal_to(run.pid, SIGCONT);
+    is_int(ends(&run), 79, "redlock goes on: 79");
+    ok(strstr(wrote(run, 'e'), "redlock did not run for ") != NULL &&
+           strstr(wrote(run, 'e'), " s: the lock has expired; the command was killed") != NULL,
+       "and says why: %s", wrote(run, 'e'));
+}
+
+static void guard_stopped(void)
+{
+    struct program run;
+
+    nodes();
+    run = start("run", "-t", "30", "x", "-c", BEGIN "exec sleep 300", NULL);
+    ok(process(run, "shell") != 0, "a job");
+    signal_to(guard_of(run), SIGSTOP);
+    signal_to(run.pid, SIGTERM);
+    is_int(ends(&run), 128 + SIGTERM, "a guard that is stopped is continued, and ends the job");
+    nobody_is_left("then");
+}
+
+/* The guard hangs, and the lock is lost. */
+static void guard_hangs(void)
+{
+    struct program run;
+
+    nodes();
+    preload_shim();
+    setenv("REDLOCK_FORK", "hang", 1);
+    run = start("run", "-t", "6", "x", "env", "-u", "LD_PRELOAD", "sh", "-c", many, NULL);
+    unsetenv("LD_PRELOAD");
+    all_run(run);
+    release("x");
+    is_int(ends(&run), 79, "the guard hangs, and the lock is lost: 79");
+    nobody_is_left("the guard hangs");
+}
+
+/* The kernel kills the command then. What it has started goes on: this is documented. */
+static void both_killed(void)
+{
+    struct program run;
+    pid_t guard, shell, child;
+
+    nodes();
+    run = start("run", "-t", "60", "x", "-c", BEGIN "sh -c 'echo child $$; exec sleep 300' & wait",
+                NULL);
+    guard = guard_of(run);
+    shell = process(run, "shell");
+    child = process(run, "child");
+    signal_to(run.pid, SIGSTOP); /* so that it does not see the guard die */
+    signal_to(guard, SIGKILL);
+    signal_to(run.pid, SIGKILL);
+    is_int(ends(&run), -SIGKILL, "both are killed");
+    ok(until(!lives(shell), WAIT_MS), "the command is killed");
+    ok(lives(child), "its child goes on");
+    signal_to(child, SIGKILL);
+}
+
+/* A process that was started elsewhere, with a copy of the job's environment, is not of the job. */
+static void unrelated_process(void)
+{
+    static char text[65536];
+    char *words[] = {"sleep", "300", NULL}, *variables[400], path[64], *at;
+    struct program run;
+    pid_t other;
+    size_t size, count = 0;
+    FILE *file;
+
+    nodes();
+    run = start("run", "x", "-c", BEGIN "exec sleep 300", NULL);
+    snprintf(path, sizeof path, "/proc/%d/environ", process(run, "shell"));
+    file = fopen(path, "r");
+    size = file != NULL ? fread(text, 1, sizeof text - 1, file) : 0;
+    for (at = text; at < text + size && count < 399; at += strlen(at) + 1)
+        variables[count++] = at;
+    variables[count] = NULL;
+    fclose(file);
+    other = fork();
+    if (other == 0) {
+        execve("/bin/sleep", words, variables);
+        _exit(1);
+    }
+    signal_to(run.pid, SIGKILL);
+    is_int(ends(&run), -SIGKILL, "redlock is killed");
+    ok(writes(run, 'e', "was killed"), "and the job");
+    nobody_is_left("then");
+    ok(lives(other), "a process with a copy of its environment lives on");
+    signal_to(other, SIGKILL);
+    waitpid(other, NULL, 0);
+}
+
+/* Children that redlock has from the program that has executed it are not of the job. */
+static void strangers(void)
+{
+    struct program run;
+    pid_t stranger;
+
+    nodes();
+    setup.instead = "sh";
+    run = start("-c", "sleep 300 & echo stranger $!; exec \"$P\" run x -c 'true'", NULL);
+    is_int(ends(&run), 0, "a shell that has a child executes redlock");
+    stranger = process(run, "stranger");
+    ok(lives(stranger) && strstr(wrote(run, 'e'), "without the lock") == NULL,
+       "the child lives on, and no message is about it: %s", wrote(run, 'e'));
+    signal_to(stranger, SIGKILL);
+    setup.instead = "sh";
+    run = start("-c", "sleep 300 & echo stranger $!; exec \"$P\" run x -c \"$MANY\"", NULL);
+    all_run(run);
+    stranger = process(run, "stranger");
+    signal_to(child_of(run.pid, stranger), SIGKILL);
+    is_int(ends(&run), 128 + SIGKILL, "the guard is killed");
+    nobody_is_left("the guard is killed");
+    ok(lives(stranger), "the child that redlock had before lives on");
+    signal_to(stranger, SIGKILL);
+}
+
+/* ---- The lock is lost ---- */
+
+static void lock_lost(void)
+{
+    struct program run, waits;
+    long begin;
+
+    nodes();
+    run = start("run", "-t", "30", "x", "-c", many, NULL);
+    all_run(run);
+    begin = now_ms();
+    release("x");
+    waits = start("run", "-t", "5", "y", "-c", "exit 0", NULL);
+    is_int(ends(&waits), 0, "another lock works");
+    is_int(ends(&run), 79, "the lock is lost: 79");
+    ok(now_ms() - begin < 30000, "long before its ttl (%ld ms)", now_ms() - begin);
+    nobody_is_left("the lock is lost");
+}
+
+/* SIGTERM comes first, to all, and SIGKILL before the lock expires. The nodes hang, so that D is as late as it can be. */
+static void lock_expires(void)
+{
+    static const char job[] =
+        BEGIN "setsid env -i sh -c 'trap \"echo told; exit\" TERM; echo daemon $$; while :; do "
+              "sleep .1; done' & trap '' TERM; while :; do date +%s%N >>\"$BEATS\"; sleep .02; "
+              "done";
+    struct program run, waits;
+    unsigned i;
+
+    nodes();
+    setenv("REDLOCK_NODE_TIMEOUT", ".3", 1);
+    run = start("run", "-t", "5", "x", "-c", job, NULL);
+    ok(process(run, "daemon") != 0 && with_key("redlock:x") >= 2, "a job");
+    waits = start("run", "x", "-c", next, NULL);
+    for (i = 0; i < NODES; i++)
+        server_pause(&servers[i]);
+    is_int(ends(&run), 79, "no node answers: 79");
+    nobody_is_left("no node answers");
+    ok(strstr(wrote(run, 'o'), "told\n") != NULL, "SIGTERM came first");
+    ok(strstr(wrote(run, 'e'), "renewal failed: 0 of 3 nodes confirmed it; ") != NULL &&
+           strstr(wrote(run, 'e'), "x: the lock was not renewed in time; the command is ended"),
+       "the messages: %s", wrote(run, 'e'));
+    for (i = 0; i < NODES; i++)
+        server_resume(&servers[i]);
+    next_is_alone(&waits, "the nodes are back");
+}
+
+static void keep_going(void)
+{
+    struct program run, killed;
+    pid_t shell;
+
+    nodes();
+    run = start("run", "-t", "3", "--keep-going", "x", "-c", BEGIN UNTIL_TOLD "exit 5", NULL);
+    killed = start("run", "--keep-going", "y", "-c", "echo shell $$; exec sleep 300", NULL);
+    shell = process(killed, "shell");
+    ok(process(run, "shell") != 0, "--keep-going: a job");
+    release("x");
+    ok(writes(run, 'e',
+              "the lock is lost: it expired, or another client has it; the command goes "
+              "on"),
+       "the lock is lost: a message");
+    sleep_ms(3500);
+    ok(!has_ended(run) && is_witnessed(), "the command goes on, also when the ttl is over");
+    tell();
+    is_int(ends(&run), 79, "and ends: 79");
+    signal_to(killed.pid, SIGKILL);
+    is_int(ends(&killed), -SIGKILL, "redlock is killed");
+    sleep_ms(1000);
+    ok(lives(shell), "the command goes on");
+    signal_to(shell, SIGKILL);
+}
+
+/* The system is suspended: its clock goes on, and no process runs. */
+static void suspend(void)
+{
+    const char *path = getenv("REDLOCK_SUSPENDED");
+    long long *shift_us;
+    struct program run;
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    pid_t shell;
+    long begin;
+
+    nodes();
+    if (fd < 0 || ftruncate(fd, sizeof *shift_us) != 0)
+        exit(1);
+    shift_us = mmap(NULL, sizeof *shift_us, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    preload_shim();
+    run = start("run", "-t", "60", "x", "env", "-u", "LD_PRELOAD", "sh", "-c", many, NULL);
+    unsetenv("LD_PRELOAD");
+    all_run(run);
+    shell = process(run, "shell");
+    begin = now_ms();
+    *shift_us = 100000000;
+    is_int(ends(&run), 79, "a suspend of 100 s, with a ttl of 60 s: 79");
+    ok(now_ms() - begin < 15000, "the job is ended at once (%ld ms)", now_ms() - begin);
+    ok(!lives(shell), "the command is gone");
+    nobody_is_left("after a suspend");
+    ok(strstr(wrote(run, 'e'), "redlock did not run for ") != NULL, "redlock says why: %s",
+       wrote(run, 'e'));
+}
+
+/* ---- The job ends ---- */
+
+/* A signal ends the command. Nobody has told its child to end, and nobody has set a limit. */
+static void command_killed(void)
+{
+    static const char script[] =
+        BEGIN "sh -c 'trap \"echo told\" TERM; echo child $$; while [ ! -e \"$TELL\" ]; do sleep "
+              ".05; done; echo clean' & wait";
+    struct program run, waits;
+    pid_t shell;
+
+    nodes();
+    run = start("run", "-t", "4", "x", "-c", script, NULL);
+    shell = process(run, "shell");
+    ok(process(run, "child") != 0, "a shell and its child");
+    waits = start("run", "x", "-c", next, NULL);
+    signal_to(shell, SIGKILL);
+    ok(writes(run, 'o', "told\n"), "the shell is killed: its child gets SIGTERM");
+    ok(writes(run, 'e', "x: asked to end; "), "after 5 s a message");
+    ok(count_of(wrote(run, 'e'), " left (") == 1 &&
+           strstr(wrote(run, 'e'), "; the lock is kept; -k sets a limit\n") != NULL,
+       "names what is left: %s", wrote(run, 'e'));
+    sleep_ms(2000);
+    ok(!has_ended(run) && with_key("redlock:x") >= 2 && *wrote(waits, 'o') == '\0',
+       "the lock is kept for longer than its ttl");
+    tell();
+    is_int(ends(&run), 128 + SIGKILL, "the child ends: 137");
+    ok(strstr(wrote(run, 'o'), "clean\n") != NULL, "by itself");
+    next_is_alone(&waits, "then");
+}
+
+/* The same program as the command, and behind a shell: it has the time that it needs. */
+static void behind_a_shell(void)
+{
+    static const char slow[] = "sh -c 'trap \"sleep 7; echo clean; exit\" TERM; echo up; while :; "
+                               "do sleep .1; done'";
+    char behind[200];
+    struct program direct, shell;
+
+    nodes();
+    snprintf(behind, sizeof behind, "%s; true", slow);
+    direct = start("run", "x", "-c", slow, NULL);
+    shell = start("run", "y", "-c", behind, NULL);
+    ok(writes(direct, 'o', "up\n") && writes(shell, 'o', "up\n"), "both run");
+    signal_to(direct.pid, SIGTERM);
+    signal_to(shell.pid, SIGTERM);
+    ends(&direct);
+    is_int(ends(&shell), 128 + SIGTERM, "the shell ends by SIGTERM: 143");
+    ok(strstr(wrote(direct, 'o'), "clean\n") && strstr(wrote(shell, 'o'), "clean\n"),
+       "the program has 7 s in both cases");
+}
+
+/* The times in which this process ran, in ticks of 10 ms, and how often it has gone to sleep. */
+struct work {
+    long ticks, sleeps;
+};
+
+static struct work work_of(pid_t pid)
+{
+    struct work work = {0, 0};
+    char path[40], line[1000];
+    unsigned long user = 0, system = 0;
+    FILE *file;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    file = fopen(path, "r");
+    if (file != NULL && fgets(line, sizeof line, file) != NULL)
+        sscanf(strrchr(line, ')') + 1, " %*c %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %lu %lu",
+               &user, &system);
+    if (file != NULL)
+        fclose(file);
+    work.ticks = (long)(user + system);
+    snprintf(path, sizeof path, "/proc/%d/status", pid);
+    file = fopen(path, "r");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        sscanf(line, "voluntary_ctxt_switches: %ld", &work.sleeps);
+    if (file != NULL)
+        fclose(file);
+    return work;
+}
+
+/* Nobody looks for the end of a job that was asked to end: the kernel tells it. */
+static void wait_costs_nothing(void)
+{
+    struct work before[2], after[2];
+    struct program run;
+    pid_t guard, child;
+
+    nodes();
+    run = start("run", "-t", "60", "x", "-c",
+                BEGIN "sh -c 'trap \"\" TERM; echo child $$; read line; exec sleep 300' & wait",
+                NULL);
+    guard = guard_of(run);
+    child = process(run, "child");
+    ok(child != 0, "a shell and its child");
+    signal_to(process(run, "shell"), SIGKILL);
+    ok(until(child_of(guard, 0) == child, WAIT_MS), "the shell is killed, the child goes on");
+    signal_to(child, SIGSTOP); /* the parent of a process that is stopped gets a signal */
+    sleep_ms(1000);
+    before[0] = work_of(run.pid);
+    before[1] = work_of(guard);
+    sleep_ms(3000);
+    after[0] = work_of(run.pid);
+    after[1] = work_of(guard);
+    ok(after[0].sleeps + after[1].sleeps - before[0].sleeps - before[1].sleeps < 10,
+       "redlock and its guard wake up %ld and %ld times in 3 s", after[0].sleeps - before[0].sleeps,
+       after[1].sleeps - before[1].sleeps);
+    ok(after[0].ticks + after[1].ticks - before[0].ticks - before[1].ticks < 10,
+       "and run for %ld and %ld ticks", after[0].ticks - before[0].ticks,
+       after[1].ticks - before[1].ticks);
+    signal_to(child, SIGKILL);
+    is_int(ends(&run), 128 + SIGKILL, "the child ends: 137");
+}
+
+/* -k is the time from the first SIGTERM to SIGKILL. It may be longer than the ttl. */
+static void kill_after(void)
+{
+    struct program quick, longer;
+    long begin;
+
+    nodes();
+    quick = start("run", "-t", "30", "-k", "2", "x", "-c", many, NULL);
+    longer = start("run", "-t", "2", "-k", "8", "y", "-c",
+                   "trap '' TERM; echo shell $$; while :; do sleep .1; done", NULL);
+    all_run(quick);
+    ok(process(longer, "shell") != 0, "a command that ignores SIGTERM");
+    begin = now_ms();
+    signal_to(longer.pid, SIGTERM);
+    signal_to(quick.pid, SIGTERM);
+    is_int(ends(&quick), 128 + SIGTERM, "-k 2: the shell ends by SIGTERM: 143");
+    ok(now_ms() - begin >= 2000, "the rest has 2 s (%ld ms)", now_ms() - begin);
+    nobody_is_left("-k 2");
+    ok(strstr(wrote(quick, 'e'), "x: the job has not ended within 2.0 s: it is killed: ") != NULL,
+       "the message names who was killed: %s", wrote(quick, 'e'));
+    ok(writes(longer, 'e', "y: asked to end; "), "-k 8: after 5 s a message");
+    ok(strstr(wrote(longer, 'e'), "; killed in ") != NULL, "has the time that is left");
+    signal_to(longer.pid, SIGTERM);
+    is_int(ends(&longer), 128 + SIGKILL, "-k 8, with a ttl of 2 s: 137");
+    ok(now_ms() - begin >= 8000, "after 8 s (%ld ms)", now_ms() - begin);
+    begin = now_ms();
+    is_int(redlock("run", "-k", "60", "x", "-c", "exit 3", NULL), 3, "-k 60, with a ttl of 30 s");
+}
+
+/* Without -k the lock is kept, and the operator who sees no effect of SIGTERM is told why. */
+static void term_ignored(void)
+{
+    struct program run;
+
+    nodes();
+    run = start("run", "x", "-c", "trap '' TERM; echo shell $$; " UNTIL_TOLD "exit 3", NULL);
+    ok(process(run, "shell") != 0, "a command that ignores SIGTERM");
+    signal_to(run.pid, SIGTERM);
+    ok(writes(run, 'e', "x: asked to end; "), "a message after 5 s");
+    ok(strstr(wrote(run, 'e'), " sh") != NULL, "names the command: %s", wrote(run, 'e'));
+    ok(!has_ended(run), "the command goes on");
+    tell();
+    is_int(ends(&run), 3, "until it ends");
+}
+
+/* A command that exits by itself ends the lock, whatever it leaves. */
+static void left_behind(void)
+{
+    struct program run;
+    char message[200];
+    pid_t left;
+
+    nodes();
+    run = start("run", "-t", "60", "x", "-c",
+                "sh -c 'echo left $$; exec sleep 300' & while ! [ -e \"$TELL\" ]; do sleep .05; "
+                "done; exit 4",
+                NULL);
+    left = process(run, "left");
+    tell();
+    is_int(ends(&run), 4, "the command exits: its status");
+    ok(lives(left) && with_key("redlock:x") == 0, "a process that it has left lives on");
+    snprintf(
+        message, sizeof message,
+        "redlock: x: the command has ended; 1 process of it goes on without the lock: %d sleep\n",
+        left);
+    ok(strcmp(wrote(run, 'e'), message) == 0, "a message names it: %s", wrote(run, 'e'));
+    signal_to(left, SIGKILL);
+    is_int(redlock("run", "-q", "x", "-c", "sleep 3 & exit 4", NULL), 4, "-q");
+    ok(*wrote(last, 'e') == '\0', "no message");
+}
+
+/* The job gets no token, so a script that releases its own lock does not release the one around it. */
+static void no_token(void)
+{
+    static const char step[] =
+        "trap '\"$P\" release deploy' EXIT; token=$(\"$P\" acquire -t 60 -n deploy) || exit";
+    struct program run;
+
+    nodes();
+    setenv("STEP", step, 1);
+    run = start("run", "deploy", "-c",
+                "sh -c \"$STEP\"; \"$P\" status deploy; env | grep REDLOCK_TOKEN; exit 5", NULL);
+    is_int(ends(&run), 5, "a script with acquire and release inside of run");
+    ok(strstr(wrote(run, 'o'), "deploy: held") != NULL, "does not release the outer lock");
+    ok(strstr(wrote(run, 'o'), "REDLOCK_TOKEN") == NULL, "the command has no token");
+}
+
+/* ---- Signals ---- */
+
+static void signals(void)
+{
+    const int passed[] = {SIGUSR2, SIGALRM, SIGVTALRM,    SIGPROF,
+                          SIGIO,   SIGPWR,  SIGRTMIN + 3, SIGWINCH};
+    const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+    struct program run;
+    char line[20], script[300];
+    size_t i;
+
+    nodes();
+    snprintf(script, sizeof script, "\"$SELF\" counter & exec \"$SELF\" counter");
+    run = start("run", "-t", "4", "x", "-c", script, NULL);
+    ok(until(count_of(wrote(run, 'o'), "counter ") == 2, WAIT_MS), "a command and its child");
+    for (i = 0; i < sizeof passed / sizeof *passed; i++) {
+        signal_to(run.pid, passed[i]);
+        snprintf(line, sizeof line, "got %d\n", passed[i]);
+        ok(writes(run, 'o', line), "signal %d reaches the command", passed[i]);
+    }
+    for (i = 0; i < sizeof ending / sizeof *ending; i++) {
+        signal_to(run.pid, ending[i]);
+        snprintf(line, sizeof line, "got %d\n", ending[i]);
+        ok(until(count_of(wrote(run, 'o'), line) == 2, WAIT_MS),
+           "signal %d reaches the command and its child", ending[i]);
+    }
+    signal_to(run.pid, SIGTTIN);
+    signal_to(run.pid, SIGTTOU);
+    sleep_ms(5000); /* longer than the ttl */
+    for (i = 0; i < sizeof passed / sizeof *passed; i++) {
+        snprintf(line, sizeof line, "got %d\n", passed[i]);
+        is_int(count_of(wrote(run, 'o'), line), 1, "the command alone got signal %d, once",
+               passed[i]);
+    }
+    ok(!has_ended(run) && with_key("redlock:x") >= 2,
+       "TTIN and TTOU stop nothing: the lock is renewed");
+    signal_to(run.pid, SIGUSR1);
+    signal_to(run.pid, SIGKILL);
+    ends(&run);
+}
+
+/* An alarm that the caller has set goes off in redlock, and reaches the command as it would without redlock. */
+static void alarm_of_the_caller(void)
+{
+    nodes();
+    setup.instead = "perl";
+    is_int(redlock("-e", "alarm 2; exec @ARGV", program, "run", "x", "sleep", "300", NULL),
+           128 + SIGALRM, "an alarm ends the command");
+    setup.instead = "perl";
+    is_int(redlock("-e", "alarm 1; exec @ARGV", program, "run", "x", "-c",
+                   "trap 'exit 7' ALRM; while :; do sleep .1; done", NULL),
+           7, "or it is handled there");
+}
+
+/* ---- Pauses ---- */
+
+/* redlock does not run for a while. The nodes are well, and no message says otherwise. */
+static void pauses(void)
+{
+    struct program run;
+    int i;
+
+    nodes();
+    for (i = 0; i < 3; i++) {
+        run = start("run", "-v", "-t", "3", "x", "sleep", "3", NULL);
+        ok(writes(run, 'e', "acquired on"), "a lock");
+        sleep_ms(600);
+        signal_to(run.pid, SIGSTOP);
+        sleep_ms(650);
+        signal_to(run.pid, SIGCONT);
+        ends(&run);
+        ok(strstr(wrote(run, 'e'), "renewal failed") == NULL, "a short pause: %s", wrote(run, 'e'));
+    }
+    run = start("run", "-v", "-t", "9", "x", "-c", UNTIL_TOLD "exit 4", NULL);
+    ok(writes(run, 'e', "x: renewed"), "a lock that is renewed");
+    signal_to(run.pid, SIGSTOP);
+    sleep_ms(3500); /* longer than a third of the ttl: a renewal is due in this time */
+    signal_to(run.pid, SIGCONT);
+    ok(writes(run, 'e', "x: redlock did not run for "), "a pause of redlock is named");
+    tell();
+    is_int(ends(&run), 4, "the lock is renewed in time");
+    ok(strstr(wrote(run, 'e'), "renewal failed") == NULL, "no message is about the nodes: %s",
+       wrote(run, 'e'));
+}
+
+/* A renewal has failed when its nodes have had their time, so the message has a reason for each. */
+static void reasons(void)
+{
+    struct program run;
+    const char *at;
+    unsigned i;
+
+    nodes();
+    setenv("REDLOCK_NODE_TIMEOUT", ".25", 1);
+    run = start("run", "-t", "3", "x", "sleep", "300", NULL);
+    ok(with_key("redlock:x") >= 2 || until(with_key("redlock:x") >= 2, WAIT_MS), "a lock");
+    server_pause(&servers[0]);
+    server_pause(&servers[1]);
+    ok(writes(run, 'e', "x: renewal failed: "), "two of three nodes hang: a message");
+    is_int(ends(&run), 79, "then the lock is lost");
+    at = strstr(wrote(run, 'e'), "x: renewal failed: ");
+    for (i = 0; i < 2; i++)
+        ok(at != NULL && strstr(at, servers[i].address) != NULL &&
+               strstr(at, servers[i].address) < strstr(at, "ended"),
+           "the message has a reason for node %u: %s", i, at != NULL ? at : "");
+    if (at != NULL)
+        at = strchr(at, '\n') + 1;
+    ok(at != NULL && strstr(at, " within 250 ms") != NULL && strstr(at, " within 250 ms") - at < 60,
+       "the first one is in the next line");
+    server_resume(&servers[0]);
+    server_resume(&servers[1]);
+}
+
+/* ---- Options that are gone ---- */
+
+static void gone(void)
+{
+    static const char *const options[][2] = {{"--foreground", "leave the option out"},
+                                             {"--new-group", "setsid"},
+                                             {"--signal=INT", "TERM"},
+                                             {"-s", "TERM"},
+                                             {"--on-lost=none", "--keep-going"},
+                                             {"--max-hold=5", "timeout"},
+                                             {"--no-guard", "guard"},
+                                             {"--status-fd=3", "redlock status --json"},
+                                             {"--preserve-status", "79"}};
+    char word[40];
+    size_t i;
+
+    nodes();
+    for (i = 0; i < sizeof options / sizeof *options; i++) {
+        is_int(redlock("run", options[i][0], "x", "echo", "ran", NULL), 64, "%s: 64",
+               options[i][0]);
+        snprintf(word, sizeof word, "redlock: %.*s is gone: ", (int)strcspn(options[i][0], "="),
+                 options[i][0]);
+        ok(strncmp(wrote(last, 'e'), word, strlen(word)) == 0 &&
+               strstr(wrote(last, 'e'), options[i][1]) != NULL && *wrote(last, 'o') == '\0',
+           "says what to use: %s", wrote(last, 'e'));
+    }
+    is_int(redlock("acquire", "--max-hold=5", "-t", "5", "x", NULL), 64, "not of this verb");
+    ok(strstr(wrote(last, 'e'), "no such option of acquire") != NULL, "says so");
+}
+
+/* ---- Terminals ---- */
+
+/* A shell with job control, on a terminal that does not show what is typed. */
+static struct program shell(const char *name, int *terminal)
+{
+    int is_bash = strcmp(name, "bash") == 0;
+    struct program run;
+
+    setup.instead = name;
+    run = is_bash ? start_on_terminal(terminal, "--norc", "--noprofile", "--noediting", "-im", NULL)
+                  : start_on_terminal(terminal, "-im", NULL);
+    type(*terminal, "stty -echo; PS1=; echo ready$((1+1))\n");
+    ok(strstr(screen(*terminal, "ready2"), "ready2") != NULL, "%s on a terminal", name);
+    return run;
+}
+
+static void leave(struct program *run, int terminal)
+{
+    type(terminal, "exit 0\n");
+    is_int(ends(run), 0, "the shell ends");
+    close(terminal);
+}
+
+static void pipelines(void)
+{
+    struct program run;
+    int terminal;
+
+    nodes();
+    run = shell("bash", &terminal);
+    type(terminal, "echo one | $P run x -c 'read a; echo got-$a; echo two' | sed s/two/three/\n");
+    ok(strstr(screen(terminal, "three"), "got-one") != NULL, "in the middle of a pipeline");
+    type(terminal, "$P run x -c 'echo up; exec sleep 300' | cat\n");
+    ok(strstr(screen(terminal, "up"), "up") != NULL, "at its beginning");
+    type(terminal, "\003");
+    type(terminal, "echo end ${PIPESTATUS[0]}\n");
+    ok(strstr(screen(terminal, "end 130"), "end 130") != NULL, "Ctrl-C ends the pipeline");
+    nobody_is_left("then");
+    leave(&run, terminal);
+}
+
+/* The shell says that a job is stopped. It does so before it reads the next line. */
+static int is_stopped_job(int terminal)
+{
+    type(terminal, "jobs; echo all$((1+1))\n");
+    return strstr(screen(terminal, "all2"), "topped") != NULL;
+}
+
+static void stop_and_continue_in(const char *name)
+{
+    int terminal;
+    struct program run = shell(name, &terminal);
+    pid_t own;
+
+    type(terminal, "$P run -t 60 x -c 'echo up; read a; echo got-$a; sleep 2; echo done'\n");
+    ok(strstr(screen(terminal, "up"), "up") != NULL, "a job in the foreground");
+    type(terminal, "\032");
+    ok(strstr(screen(terminal, "topped"), "topped") != NULL, "Ctrl-Z stops it");
+    type(terminal, "echo so$((1+1)); bg\n");
+    ok(strstr(screen(terminal, "so2"), "so2") != NULL, "the shell reads again");
+    own = tcgetpgrp(terminal); /* the group of the shell */
+    ok(until(is_stopped_job(terminal), WAIT_MS),
+       "bg: it reads, and the shell shows that it is stopped");
+    type(terminal, "fg\n");
+    ok(until(tcgetpgrp(terminal) != own, WAIT_MS), "fg");
+    type(terminal, "one\n");
+    ok(strstr(screen(terminal, "got-one"), "got-one") != NULL, "fg: it reads");
+    ok(strstr(screen(terminal, "done"), "done") != NULL, "and ends");
+    type(terminal, "$P run -t 60 x -c 'stty sane; echo changed' &\n");
+    ok(until(is_stopped_job(terminal), WAIT_MS),
+       "a job that changes the terminal in the background is stopped, too");
+    type(terminal, "fg\n");
+    ok(strstr(screen(terminal, "changed"), "changed") != NULL, "fg: it changes the terminal");
+    leave(&run, terminal);
+}
+
+static void stop_and_continue(void)
+{
+    nodes();
+    stop_and_continue_in("bash");
+    stop_and_continue_in("sh");
+}
+
+/* An interactive shell as the command: Ctrl-C is for it, and is no end of the job. */
+static void inner_shell(void)
+{
+    struct program run;
+    int terminal;
+
+    nodes();
+    run = shell("bash", &terminal);
+    type(terminal, "$P run -k 1 -t 60 x bash --norc --noprofile -i; echo end $?\n");
+    type(terminal, "echo in$((1+1))\n");
+    ok(strstr(screen(terminal, "in2"), "in2") != NULL, "a shell as the command");
+    type(terminal, "sleep 300\n");
+    sleep_ms(500);
+    type(terminal, "\003");
+    sleep_ms(2500);
+    type(terminal, "echo still$((1+1))\n");
+    ok(strstr(screen(terminal, "still2"), "still2") != NULL,
+       "Ctrl-C ends the shell's command, not the shell, and -k sets it no limit");
+    type(terminal, "sleep 300\n");
+    sleep_ms(500);
+    type(terminal, "\032");
+    ok(strstr(screen(terminal, "Stopped"), "Stopped") != NULL, "Ctrl-Z is for its command, too");
+    type(terminal, "kill -KILL %1; sleep .5; exit 3\n");
+    ok(strstr(screen(terminal, "end 3"), "end 3") != NULL, "its status");
+    leave(&run, terminal);
+}
+
+/* ---- Where the system has no subreapers ---- */
+
+/* The program of such a system stands beside the other one: no process of the job is found by descent. */
+static void plain(void)
+{
+    static const char group[] =
+        BEGIN "sh -c 'echo child $$; exec sleep 300' & "
+              "sh -c 'trap \"echo told\" TERM; echo deaf $$; while :; do sleep .1; done' & wait";
+    char path[300];
+    struct program run, waits;
+    int terminal;
+
+    nodes();
+    snprintf(path, sizeof path, "%.*s/redlock-plain", (int)(strrchr(self, '/') - self), self);
+    programs_use(path);
+    setenv("P", path, 1);
+    is_int(redlock("run", "x", "-c", "exit 7", NULL), 7, "the command's status");
+    is_int(redlock("run", "x", "-c", "kill -KILL $$", NULL), 137, "128 + the command's signal");
+    is_int(redlock("run", "x", "no-such-command", NULL), 127, "not found");
+
+    run = start("run", "-t", "5", "x", "-c", group, NULL);
+    ok(process(run, "child") != 0 && process(run, "deaf") != 0, "a process group");
+    waits = start("run", "x", "-c", next, NULL);
+    signal_to(run.pid, SIGKILL);
+    is_int(ends(&run), -SIGKILL, "redlock is killed");
+    ok(writes(run, 'e', "redlock is gone: the job was killed"), "the guard says so");
+    nobody_is_left("redlock is killed");
+    next_is_alone(&waits, "redlock is killed");
+
+    run = start("run", "-t", "60", "x", "-c", group, NULL);
+    ok(process(run, "child") != 0 && process(run, "deaf") != 0, "a process group");
+    signal_to(guard_of(run), SIGKILL);
+    is_int(ends(&run), 128 + SIGKILL, "the guard is killed: 137");
+    nobody_is_left("the guard is killed");
+
+    run = start("run", "-t", "4", "x", "-c", group, NULL);
+    ok(process(run, "child") != 0 && process(run, "deaf") != 0, "a process group");
+    waits = start("run", "x", "-c", next, NULL);
+    signal_to(run.pid, SIGSTOP);
+    next_is_alone(&waits, "redlock is stopped");
+    signal_to(run.pid, SIGCONT);
+    is_int(ends(&run), 79, "redlock goes on: 79");
+
+    run = start("run", "-k", "7", "x", "-c", group, NULL);
+    ok(process(run, "child") != 0 && process(run, "deaf") != 0, "a process group");
+    signal_to(process(run, "shell"), SIGKILL);
+    ok(writes(run, 'o', "told\n"), "the command is killed: the rest gets SIGTERM");
+    ok(writes(run, 'e', "x: asked to end, and not all of the job has ended; killed in "),
+       "after 5 s a message");
+    is_int(ends(&run), 128 + SIGKILL, "-k is the limit: 137");
+    nobody_is_left("-k is over");
+
+    setenv("REDLOCK_NODE_TIMEOUT", "1", 1);
+    run = start_on_terminal(&terminal, "run", "x", "-c", "echo shell $$; read a; exit 5", NULL);
+    ok(strstr(screen(terminal, "shell"), "shell") != NULL, "on a terminal");
+    type(terminal, "one\n");
+    is_int(ends(&run), 5, "the command reads from the terminal");
+    close(terminal);
+}
+
+/* ---- Kills and stops at random ---- */
+
+static unsigned dice(unsigned most)
+{
+    return (unsigned)rand() % most;
+}
+
+/* Signals one of: redlock, the guard, the command, another process of the job. Returns whom it has stopped; 0: nobody. */
+static pid_t hit(struct program run)
+{
+    static const char *const names[] = {"shell", "child", "daemon", "deaf", "orphan"};
+    static const int numbers[] = {SIGKILL, SIGKILL, SIGSTOP, SIGTERM};
+    int number = numbers[dice(4)];
+    unsigned whom = dice(8);
+    pid_t pid = whom < 2 ? run.pid : whom < 4 ? guard_of(run) : process(run, names[dice(5)]);
+
+    printf("# signal %d to %s\n", number, whom < 2 ? "redlock" : whom < 4 ? "guard" : "the job");
+    signal_to(pid, number);
+    return number == SIGSTOP ? pid : 0;
+}
+
+/* Jobs, one after the other. Each is hit, and then asked to end; meanwhile the next one waits for its lock. */
+static void kills(void)
+{
+    enum { ROUNDS = 60 };
+    unsigned seed = (unsigned)time(NULL);
+    struct program run, waits;
+    int round, overlaps = 0, begun = 0;
+    pid_t stopped;
+
+    nodes();
+    srand(seed);
+    printf("# seed %u\n", seed);
+    run = start("run", "-t", "2", "-k", "1", "x", "-c", many, NULL);
+    for (round = 0; round < ROUNDS; round++) {
+        if (process(run, "deaf") == 0 || process(run, "orphan") == 0)
+            break;
+        begun++;
+        waits = start("run", "-t", "2", "-k", "1", "x", "-c", many, NULL);
+        sleep_ms((long)dice(200));
+        stopped = hit(run);
+        sleep_ms((long)dice(500));
+        signal_to(run.pid, SIGTERM);
+        ok(process(waits, "shell") != 0, "round %d: the next job begins", round);
+        signal_to(stopped, SIGCONT);
+        ends(&run);
+        overlaps += strstr(wrote(waits, 'o'), "overlap") != NULL;
+        run = waits;
+    }
+    signal_to(run.pid, SIGTERM);
+    ends(&run);
+    is_int(begun, ROUNDS, "as many jobs were hit");
+    is_int(overlaps, 0, "no process of a job was left when the next one began");
+    nobody_is_left("then");
+}
+
+static const struct scenario {
+    const char *name;
+    void (*run)(void);
+} scenarios[] = {
+    /* slow scenarios first */
+    {"kills", kills},
+    {"plain", plain},
+    {"pauses", pauses},
+    {"kill_after", kill_after},
+    {"behind_a_shell", behind_a_shell},
+    {"command_killed", command_killed},
+    {"term_ignored", term_ignored},
+    {"wait_costs_nothing", wait_costs_nothing},
+    {"signals", signals},
+    {"alarm_of_the_caller", alarm_of_the_caller},
+    {"redlock_killed", redlock_killed},
+    {"guard_killed", guard_killed},
+    {"redlock_stopped", redlock_stopped},
+    {"guard_stopped", guard_stopped},
+    {"guard_hangs", guard_hangs},
+    {"both_killed", both_killed},
+    {"unrelated_process", unrelated_process},
+    {"strangers", strangers},
+    {"lock_lost", lock_lost},
+    {"lock_expires", lock_expires},
+    {"keep_going", keep_going},
+    {"suspend", suspend},
+    {"left_behind", left_behind},
+    {"no_token", no_token},
+    {"reasons", reasons},
+    {"gone", gone},
+    {"pipelines", pipelines},
+    {"stop_and_continue", stop_and_continue},
+    {"inner_shell", inner_shell},
+};
+enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
+
+/* How many descendants of the test are left, besides the servers. The test adopts orphans. */
+static int strays(void)
+{
+    unsigned i;
+    int count;
+    pid_t pid;
+
+    for (i = 0; i < NODES; i++)
+        server_kill(&servers[i]);
+    for (count = 0; count < 9 && !until((pid = child_of(getpid(), 0)) == 0, 30000); count++)
+        signal_to(pid, SIGKILL);
+    return count;
+}
+
+/* What the scenarios' scripts use. */
+static void set_environment(void)
+{
+    setenv("REDLOCK_NODE_TIMEOUT", "3", 1); /* the machine may be paused for a second */
+    setenv("REDLOCK_CONFIG", "/dev/null", 1);
+    unsetenv("JOURNAL_STREAM");
+    setenv("P", program, 1);
+    setenv("SELF", self, 1);
+    setenv("MANY", many, 1);
+    set_path("WITNESS", "witness");
+    set_path("TELL", "tell");
+    set_path("REDLOCK_SUSPENDED", "suspended");
+}
+
+int main(int count, char **arguments)
+{
+    size_t i;
+
+    self = arguments[0];
+    if (count > 1 && strcmp(arguments[1], "chain") == 0)
+        return be_a_chain();
+    if (count > 1 && strcmp(arguments[1], "counter") == 0)
+        return be_a_counter();
+    for (i = 0; i < SCENARIOS && count < 2; i++)
+        printf("%s\n", scenarios[i].name);
+    if (count < 2)
+        return 0;
+    program = getenv("REDLOCK") != NULL ? getenv("REDLOCK") : "build/redlock";
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    programs_begin(program);
+    set_environment();
+    for (i = 0; i < SCENARIOS && strcmp(scenarios[i].name, arguments[1]) != 0; i++)
+        continue;
+    if (i == SCENARIOS) {
+        fprintf(stderr, "job_test: no such scenario: %s\n", arguments[1]);
+        return 1;
+    }
+    scenarios[i].run();
+    is_int(strays(), 0, "no process is left");
+    return done_testing();
+}
