@@ -38,8 +38,6 @@ _redlock()
     if [[ $'\n'$options$'\n' == *$'\n'"$before="$'\n'* ]]; then # the word that an option takes
         case $before in
             --config | --auth-file | --cacert | --cert | --key) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
-            --on-lost) mapfile -t COMPREPLY < <(compgen -W 'term none' -- "$word") ;;
-            -s | --signal) mapfile -t COMPREPLY < <(compgen -W 'HUP INT QUIT TERM USR1 USR2 KILL' -- "$word") ;;
         esac
         return
     fi

@@ -1,6 +1,6 @@
 #!/bin/sh
-# cli_docs.sh BUILD_DIR - documentation and files of the program. The man page names each option, verb, exit status, variable
-# and event of the sources, and no other. Its examples and those in cli/examples work on real servers. Completion. As TAP.
+# cli_docs.sh BUILD_DIR - documentation and files of the program. The man page names each option, verb, exit status and
+# variable of the sources, and no other. Its examples and those in cli/examples work on real servers. Completion. As TAP.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
@@ -58,9 +58,6 @@ check 'all exit statuses, and no other' same "$folder/statuses" "$folder/named"
 grep -oh '[("]REDLOCK_[A-Z_]*"\|"REDISCLI_AUTH"\|"JOURNAL_STREAM"\|"LISTEN_PID"\|"WATCHDOG_PID"\|"SSL_CERT_FILE"' cli/*.c | tr -d '("' >"$folder/variables"
 section ENVIRONMENT | grep -o '[A-Z]*_[A-Z_]*' >"$folder/named"
 check 'all environment variables, and no other' same "$folder/variables" "$folder/named"
-sed -n 's/.* event("\([a-z-]*\).*/\1/p' cli/*.c >"$folder/events"
-section EVENTS | sed -n 's/^ \{7\}\([a-z-][a-z-]*\)\( .*\)\{0,1\}$/\1/p' >"$folder/named"
-check 'all events, and no other' same "$folder/events" "$folder/named"
 
 # ---- The files ----
 
@@ -192,7 +189,6 @@ check 'completion of a verb: its options' offers '--wait' redlock acquire --w
 check 'completion of a verb: no options of another verb' offers '' redlock status --w
 check 'completion of a verb: its letters' has_letters
 check 'completion after an option that takes a value: no option' offers '' redlock run --wait -
-check 'completion after an option that takes a value: the values' offers 'none' redlock run --on-lost n
 check 'completion of file names' offers "$folder/page" redlock status --config "$folder/pag"
 touch "$folder/two words"
 check 'completion of a file name with a blank' offers "$folder/two words" redlock status --config "$folder/two"

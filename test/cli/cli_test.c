@@ -1751,23 +1751,6 @@ static void nobody_listens(void)
     resume_all();
 }
 
-/* 1: a signal has stopped the process. */
-static int is_stopped(pid_t pid)
-{
-    char path[40], text[300] = "";
-    const char *end;
-    FILE *file;
-
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    file = fopen(path, "r");
-    if (file != NULL && fgets(text, sizeof text, file) == NULL)
-        text[0] = '\0';
-    if (file != NULL)
-        fclose(file);
-    end = strrchr(text, ')');
-    return end != NULL && strncmp(end, ") T", 3) == 0;
-}
-
 static void stopped_command(void)
 {
     struct program run;

@@ -866,12 +866,16 @@ static void stop_and_continue_in(const char *name)
 {
     int terminal;
     struct program run = shell(name, &terminal);
-    pid_t own;
+    pid_t own, command;
+    const char *at;
 
-    type(terminal, "$P run -t 60 x -c 'echo up; read a; echo got-$a; sleep 2; echo done'\n");
-    ok(strstr(screen(terminal, "up"), "up") != NULL, "a job in the foreground");
+    type(terminal, "$P run -t 60 x -c 'echo up $$.; read a; echo got-$a; sleep 2; echo done'\n");
+    at = strstr(screen(terminal, "."), "up ");
+    command = at != NULL ? atoi(at + 3) : 0;
+    ok(command != 0, "a job in the foreground");
     type(terminal, "\032");
     ok(strstr(screen(terminal, "topped"), "topped") != NULL, "Ctrl-Z stops it");
+    ok(until(is_stopped(command), WAIT_MS), "also the command, which would read what is typed");
     type(terminal, "echo so$((1+1)); bg\n");
     ok(strstr(screen(terminal, "so2"), "so2") != NULL, "the shell reads again");
     own = tcgetpgrp(terminal); /* the group of the shell */

@@ -261,13 +261,23 @@ int lives(pid_t pid)
     return parent_of(text) != 0;
 }
 
-int sleeps(pid_t pid)
+static char state_of_pid(pid_t pid)
 {
     char text[24];
     int parent;
 
     snprintf(text, sizeof text, "%ld", (long)pid);
-    return state_of(text, &parent) == 'S';
+    return state_of(text, &parent);
+}
+
+int sleeps(pid_t pid)
+{
+    return state_of_pid(pid) == 'S';
+}
+
+int is_stopped(pid_t pid)
+{
+    return state_of_pid(pid) == 'T';
 }
 
 int is_called(pid_t pid, const char *part)

@@ -74,6 +74,8 @@ pid_t child_of(pid_t parent, pid_t except);
 int lives(pid_t pid);
 /* 1: it waits for something. */
 int sleeps(pid_t pid);
+/* 1: a signal has stopped it. */
+int is_stopped(pid_t pid);
 /* 1: its name, or the first word of its command line, has this part: killall or pkill -f would find it. */
 int is_called(pid_t pid, const char *part);
 /* 1: no signal that was sent to it is still to be delivered: a second one of a kind would not count till then. */
