@@ -45,7 +45,7 @@ machines='board qemu-s390x-static:qemu-user-static musl-gcc:musl-tools
  powerpc-linux-gnu-gcc:gcc-powerpc-linux-gnu /usr/powerpc-linux-gnu/include/stdio.h:libc6-dev-powerpc-cross
  s390x-linux-gnu-gcc:gcc-s390x-linux-gnu /usr/s390x-linux-gnu/include/stdio.h:libc6-dev-s390x-cross
  /usr/lib32/libc.a:libc6-dev-i386 gcc_32_bits'
-vendor='clang arm-none-eabi-gcc:gcc-arm-none-eabi tcc:tcc musl-gcc:musl-tools cmake:cmake meson:meson pkg-config:pkg-config git:git
+vendor='clang tls arm-none-eabi-gcc:gcc-arm-none-eabi tcc:tcc musl-gcc:musl-tools cmake:cmake meson:meson pkg-config:pkg-config git:git
  /usr/lib/python3/dist-packages/yaml:python3-yaml /usr/lib/python3/dist-packages/kconfiglib.py:python3-kconfiglib
  /usr/include/x86_64-linux-gnu/gnu/stubs-32.h:libc6-dev-i386'
 loops='valgrind pkg-config:pkg-config /usr/include/uv.h:libuv1-dev /usr/include/ev.h:libev-dev

@@ -87,6 +87,42 @@ done
 check "minimal" gcc -std=c99 -O2 -Wall -Wextra -Wpedantic -Werror -DREDLOCK_MINIMAL=1 -c redlock_all.c -o one.o
 check "beside macros of the program" gcc -std=c99 -Wall -Wextra -Werror -DKEY=1 -DTOKEN=2 -DTTL=3 -DEVAL=4 -DUSER=5 -DPASSWORD=6 \
     -DDATABASE=7 -DINFO=8 -DNAME=9 -DROLE=10 -DMODE=11 -DCOUNTER=12 -DPATIENCE=13 -c redlock_all.c -o one.o
+# <windows.h> and other system headers define these: as nothing, as a word, with arguments. System headers that ours include come
+# before, as they would break, too.
+headers_beside() { # COMPILER ... DEFINES - all our headers behind them, in either order
+    defines=$1
+    shift
+    cplusplus=
+    case $1 in *++) cplusplus='redlock.hpp' ;; esac
+    for order in 'resp.h redlock_config.h redlock.h extra/url.h extra/redlock_tls.h' 'extra/redlock_tls.h extra/url.h redlock.h'; do
+        {
+            printf '#include <%s>\n' stddef.h stdint.h string.h mbedtls/ssl.h
+            [ -z "$cplusplus" ] || printf '#include <%s>\n' chrono cstdint stdexcept string utility vector
+            echo "$defines"
+            printf '#include "%s"\n' $order ${cplusplus:+extra/$cplusplus}
+        } >"$folder/beside" && "$@" -I"$source" -Wall -Wextra -Wpedantic -Werror -fsyntax-only "$folder/beside" || return 1
+    done
+}
+names='near far small interface min max ERROR IN OUT'
+as_nothing=$(printf '#define %s\n' $names)
+as_words=$(printf '#define %s 1 garbage\n' $names)
+as_windows='#define near
+#define far
+#define small char
+#define interface struct
+#define min(a, b) (((a) < (b)) ? (a) : (b))
+#define max(a, b) (((a) > (b)) ? (a) : (b))
+#define ERROR 0
+#define IN
+#define OUT'
+for language in 'gcc -std=c99 -x c' 'clang -std=c99 -x c' 'g++ -std=c++11 -x c++' 'clang++ -std=c++20 -x c++'; do
+    # shellcheck disable=SC2086 # a list of words
+    {
+        check "the headers beside macros that are nothing: $language" headers_beside "$as_nothing" $language
+        check "the headers beside macros that are words: $language" headers_beside "$as_words" $language
+        check "the headers beside the macros of windows.h: $language" headers_beside "$as_windows" $language
+    }
+done
 check "with app.c" gcc -std=c99 -I. "$folder/app.c" redlock_all.c -o app
 check "the program runs" ./app
 exported() { # only names with our prefixes
