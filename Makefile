@@ -153,9 +153,9 @@ $(ONE_CORE): $(ONE)
 
 # Reproducible: the same bytes each time, also when built from an unpacked release. The tarball also has the generated files:
 # the single files, the man pages, the checksums of all files. Its own checksum is in a file beside it. All files have the date of
-# the release in CHANGELOG.md: tools complain about 1970.
+# the newest release in CHANGELOG.md: tools complain about 1970.
 RELEASE = redlock-$(VERSION)
-DATE = $(or $(shell sed -n 's/^\#\# $(VERSION), \(20[0-9-]*\)$$/\1/p' CHANGELOG.md),1970-01-01)
+DATE = $(shell sed -n 's/^\#\# [0-9.]*, \(20[0-9-]*\)$$/\1/p' CHANGELOG.md | head -n 1)
 release: $(ONE) $(ONE_CORE) man ## a tarball with all sources, the single files, man pages and checksums, in build
 	rm -rf $(B)/$(RELEASE)
 	mkdir -p $(B)/$(RELEASE)/single $(B)/$(RELEASE)/man/man1
