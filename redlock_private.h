@@ -83,8 +83,8 @@ struct redlock_lock_private {
     /* What an attempt has done to the nodes, until its lock is released or has failed. */
     struct {
         redlock_mask asked; /* nodes that may have our key: each is sent a release. R4 */
-        /* Nodes whose generation was known before a round that succeeded: a late yes to that round,
-           or to a later one, makes a member. R8 */
+        /* Nodes of which no generation was learned since a round that succeeded began: a yes that
+           tells the known one makes a member, also after the decision. R8 */
         redlock_mask proved;
         uint8_t round;                          /* the number of the present round, from 1 */
         uint8_t replies_due[REDLOCK_NODES_MAX]; /* how many replies each node owes the lock */

@@ -2,8 +2,8 @@
    (made by partition.sh). The packets of one connection are dropped. The client closes the connection, but the kernel
    still retransmits the bytes that were written to it. So an old extension runs after a longer one has succeeded on a
    new connection. The old extension must not shorten the key: otherwise another client could acquire the lock during
-   the validity of the first. A SET that is late like that creates a key, unless the next connection closes the former
-   one in the server (R8b).
+   the validity of the first. A SET that is late like that creates a key in the generation of the token: after a repair
+   another one is known, so this key confirms nothing (R9).
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
