@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: MIT
 
 B = build
-CORE = client.c redlock.c hold.c wait.c fair.c node.c command.c resp.c
+CORE = client.c redlock.c hold.c wait.c node.c command.c resp.c
 LIB = $(CORE) net.c
 HEADERS = redlock.h redlock_config.h redlock_private.h resp.h extra/url.h core.h
 WARNINGS = -std=c99 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wcast-qual \
@@ -66,10 +66,10 @@ $(SHARED): $(LIB) extra/url.c $(HEADERS) $(B)/flags
 
 # ---- The program ----------------------------------------------------------------------------
 
-# Long keys and tokens, many nodes; REDLOCK_SEND_MAX stays below 2048 to save stack. Without unused features: native release,
+# Long keys and tokens, many nodes; REDLOCK_SEND_MAX holds the longest command and no more, to save stack. Without unused features: native release,
 # for example, because a connection that releases once only tries the native command.
 CLI_FLAGS = -pthread -D_GNU_SOURCE -DREDLOCK_NODES_MAX=16 -DREDLOCK_KEY_MAX=255 -DREDLOCK_LABEL_MAX=250 -DREDLOCK_ERROR_MAX=159 \
-            -DRESP_TEXT_MAX=255 -DREDLOCK_SEND_MAX=2040
+            -DRESP_TEXT_MAX=255 -DREDLOCK_SEND_MAX=2560
 CLI = $(wildcard cli/*.c) extra/url.c $(LIB)
 # mbedTLS is in the program only, and only with TLS=1.
 TLS =
@@ -140,7 +140,7 @@ install: install-lib $(B)/redlock man ## the same with MANDIR=: also the program
 # the first system header.
 ONE = $(B)/single/redlock_all.c
 ONE_CORE = $(B)/single/redlock_core.c
-ONE_ORDER = resp.c command.c node.c fair.c wait.c hold.c redlock.c client.c
+ONE_ORDER = resp.c command.c node.c wait.c hold.c redlock.c client.c
 
 amalgamation: $(ONE) $(ONE_CORE) ## the library as one file beside redlock.h, in build/single: redlock_all.c; for firmware redlock_core.c
 $(ONE): $(LIB) $(HEADERS) tools/amalgamate.awk Makefile

@@ -290,6 +290,23 @@ static enum redlock_status rl_check(struct redlock_client *c, const struct redlo
     return bad != RL_ARG_NONE ? rl_invalid(c, bad) : REDLOCK_PENDING;
 }
 
+/* Whether the key is that of a wait queue, or of a lease in one: KEY:wait, KEY:wait:NAME. R19 */
+static int rl_is_of_a_queue(const struct redlock_lock *lock)
+{
+    static const char suffix[] = {':', 'w', 'a', 'i', 't', ':'};
+    size_t size = lock->key_size, digits = 0;
+    const char *end = (const char *)lock->key + size;
+
+    if (size >= 5 && memcmp(end - 5, suffix, 5) == 0)
+        return 1;
+    while (digits < size &&
+           ((end[-1] >= '0' && end[-1] <= '9') || (end[-1] >= 'a' && end[-1] <= 'f'))) {
+        digits++;
+        end--;
+    }
+    return digits == 2 * RL_NAME_SIZE && size >= RL_LEASE_TAIL && memcmp(end - 6, suffix, 6) == 0;
+}
+
 enum redlock_status redlock_acquire_start(struct redlock_client *client, struct redlock_lock *lock,
                                           uint32_t wait_ms)
 {
@@ -297,6 +314,8 @@ enum redlock_status redlock_acquire_start(struct redlock_client *client, struct 
 
     if (status != REDLOCK_PENDING)
         return status;
+    if (REDLOCK_FAIR && rl_is_fair(client, lock) && rl_is_of_a_queue(lock))
+        return rl_invalid(client, RL_ARG_KEY);
     if (lock->priv.state == RL_HELD)
         return REDLOCK_ALREADY_HELD;
     lock->valid_until_us = 0;
@@ -352,15 +371,15 @@ enum redlock_status redlock_release_start(struct redlock_client *client, struct 
 
     if (status != REDLOCK_PENDING)
         return status;
-    if (REDLOCK_FAIR && lock->status == REDLOCK_PENDING) {
-        rl_set_now(client); /* the reply to what is sent is due from now on */
-        rl_fair_finished(client, lock, REDLOCK_CANCELLED);
-    }
     rl_forget(client, lock); /* in whatever state it is. R11 */
     lock->priv.attempt.release_failed = 0;
     rl_lock_detach(client, lock);
-    if (lock->status == REDLOCK_PENDING && lock->operation == REDLOCK_OP_ACQUIRE)
+    if (lock->status == REDLOCK_PENDING && lock->operation == REDLOCK_OP_ACQUIRE) {
+        rl_set(&lock->priv.attempt.asked,
+               lock->priv.fair.entered); /* the release leaves the queue */
+        lock->priv.fair.entered = 0;
         rl_wait_ends(client, lock);
+    }
     rl_lock_begin(client, lock, REDLOCK_OP_RELEASE, wait_ms);
     if (lock->priv.attempt.asked != 0)
         return REDLOCK_PENDING;

@@ -60,46 +60,66 @@ static const char rl_take_script[] =
     "c('set',K[i],A[1],'px',A[2])end return 1";
 /* Sets the key and counts the grant. Returns -1 when the key exists, else the new counter: at
    least the proposal, which comes as two halves of 32 bits. Lua 5.1 counts in doubles, which are
-   exact below 2^53; a larger counter is refused before anything is stored. R16 */
-static const char rl_fence_script[] =
-    "if c('exists',K[1])==1 then return-1 end local n=math.max("
-    "N(c('get',K[2])or 0)+1,N(A[3])*4294967296+N(A[4]))if n>=2^53 then "
-    "return{err='ERR fencing token too large'}end "
-    "c('set',K[2],('%.0f'):format(n))c('set',K[1],A[1],'px',A[2])return n";
+   exact below 2^53; a larger counter is refused before anything is stored. The names are those of the
+   arguments. R16 */
+#define RL_LUA_FENCE(ttl, high, low)                                                               \
+    "if c('exists',K[1])==1 then return-1 end local n=math.max("                                   \
+    "N(c('get',K[2])or 0)+1,N(" high ")*4294967296+N(" low "))if n>=2^53 then "                    \
+    "return{err='ERR fencing token too large'}end "                                                \
+    "c('set',K[2],('%.0f'):format(n))c('set',K[1],A[1],'px'," ttl ")return n"
+static const char rl_fence_script[] = RL_LUA_FENCE("A[2]", "A[3]", "A[4]");
 /* Raises the counter to the proposal if the key is ours, and returns the counter; else -1. R16 */
 static const char rl_confirm_script[] = "if c('get',K[1])~=A[1]then return-1 end local n=math.max("
                                         "N(c('get',K[2])or 0),N(A[2])*4294967296+N(A[3]))"
                                         "c('set',K[2],('%.0f'):format(n))return n";
 static const char rl_fence_suffix[] = ":fence";
-/* Enters the wait queue, and renews the lease. Returns the place, from 0; or -1 - place if the lock
-   is free. The name of a holder or waiter is the beginning of its token. The lease key of the
-   waiter has the time, in ms, that it needs to look again when a release has told it to. The queue
-   is changed last, so that the server does not notify the waiter of that. Errors make the place
-   unknown; a waiter whose queue would never expire, because PEXPIRE fails, leaves that queue. The
-   score is the moment when the waiter began to wait, in steps of 8 ms. A look that reached the node
-   late has told too late a moment, so the earliest one counts. So the nodes soon have the same
-   order. R19 */
-static const char rl_enter_script[] =
-    "c=redis.pcall local q,n,v=K[2],A[1]:sub(1,8),c('get',K[1])if(v or K).err then return v end "
-    "c('set',K[3],A[4],'px',A[3])c('get',K[3])local t,o=c('time'),N(c('zscore',q,n))"
-    "local s=math.floor((N(t[1])*1000+N(t[2])/1000-N(A[2]))/8)"
-    "if not o or s<o then c('zadd',q,s,n)end local p,h=N(c('zrank',q,n))or 1000,"
-    "v and N(c('zrank',q,v:sub(1,8)))if c('pexpire',q,A[3])~=1 then c('zrem',q,n)p=1000 end "
-    "if not v then return-1-p end return h and h<p and p-h-1 or p";
-/* Releases one key as rl_delete_script, but returns 2 if the key was deleted and somebody waits.
-   Takes the caller out of the wait queue, with its lease, and the dead ones of the first ten
-   waiters: those whose lease is over. Tells the first two that live to look: sets their lease keys
-   to 0, so that the server notifies them, and ends these leases when they had time for it. Names no
-   key but that of the lock, so that users without permission for the queue can still release. R19 */
-static const char rl_leave_script[] =
-    "c=redis.pcall local v,q,l,n,i=c('get',K[1]),K[1]..':wait',K[1]..':',A[1]:sub(1,8),0 "
-    "local d=type(v)=='string'and v:sub(1,m)==A[1]:sub(1,m)and c('del',K[1])"
-    "if d and d~=1 then return d end local f=c('zrange',q,0,9)"
-    "if#f>0 then c('zrem',q,n)c('del',l..n)end for j=1,#f do local w=f[j]"
-    "if w~=n and i<2 then local t=N(c('get',l..w))if not t then c('zrem',q,w)else i=i+1 "
-    "if t>0 then c('set',l..w,0,'px',t)end end end end if d then return i>0 and 2 or 1 end "
-    "return type(v)=='string'and(N(c('pttl',K[1]))or 0)..' '..v or v or 0";
-static const char rl_queue_suffix[] = ":wait";
+
+/* The wait queue, R19: KEY:wait is a sorted set of names, with the moment when each began to wait, in
+   ms; KEY:wait:NAME is the lease of a waiter. Its value is the time, in ms, that the waiter has for an
+   attempt once it is told; 0: it was told. The scripts name no key but that of the lock, so users
+   without permission for the queue can still acquire and release; an error there only means that this
+   node keeps no queue. Arguments behind the token: the name; the moment in two halves of 32 bits,
+   below 2^32 how long the caller has waited; the time of the lease; the value of it.
+   X: whether there is a queue, or none. A key with another type, without an end, or with other names
+      is not ours, and is left alone.
+   F: the name at a place, from 0, when the dead in front of it are dropped: those without a lease.
+   E: enters the queue, or renews the lease, which never gets shorter. Returns the moment and the
+      place. What is changed is read behind that, or the server would not tell this caller of it.
+   T: tells the first waiters, without the caller: changes their leases, which now end when they had
+      time for an attempt. */
+#define RL_LUA_QUEUE                                                                               \
+    "local P,k,n,b=redis.pcall,K[1],A[2],50 local q=k..':wait'local l=q..':'"                      \
+    "local function X()local f=P('zrange',q,0,0)return not f.err and(not f[1]or#f[1]==16 and("     \
+    "N(P('pttl',q))or 0)>0)end "                                                                   \
+    "local function F(i)while b>0 do local w=P('zrange',q,i,i)[1]if not w or w==n or "             \
+    "P('get',l..w)then return w end b=b-1 P('zrem',q,w)end end "                                   \
+    "local function E()local t,s=P('time'),N(A[3])*4294967296+N(A[4])if t.err then return end "    \
+    "if s<4294967296 then s=N(t[1])*1000+math.floor(N(t[2])/1000)-s end "                          \
+    "if not N(P('zadd',q,s,n))then return end local p,e=N(P('zrank',q,n)),N(A[5])"                 \
+    "if not p or P('set',l..n,A[6],'px',math.max(e,N(P('pttl',l..n))or 0)).err or "                \
+    "P('pexpire',q,math.max(e,N(P('pttl',q))or 0))~=1 then P('zrem',q,n)P('del',l..n)return end "  \
+    "P('get',l..n)return s,p end "                                                                 \
+    "local function T(i)for j=0,i-1 do local w=F(j)local t=w and N(P('get',l..w))"                 \
+    "if t and t>0 and w~=n then P('set',l..w,0,'px',t)end end end "
+/* An attempt: the gate, and then what SET or rl_fence_script does. Refuses while another client has
+   the key, and while others stand in front; these are told. Returns 1 or the counter. If it is
+   refused: the moment, or 0 where it stands in no queue; the place, from 0; how long the key lives, -2
+   if it is free; and the token there; with a blank between them. R19 */
+static const char rl_gate_script[] = RL_LUA_QUEUE
+    "local v,w,s,p=P('get',k)if(v or K).err then return v end "
+    "if X()then w=F(0)if v or w and w~=n then s,p=E()end end "
+    "if v then return(s or 0)..' '..(p or 0)..' '..(N(P('pttl',k))or 0)..' '..v end "
+    "if s and p>0 then T(2)return s..' '..p..' -2 'end "
+    "if w then P('zrem',q,n)P('del',l..n)end "
+    "if not K[2]then v=P('set',k,A[1],'px',A[7])return v.err and v or 1 end " RL_LUA_FENCE(
+        "A[7]", "A[8]", "A[9]");
+/* Releases one key as rl_delete_script, and takes the caller out of the queue; or puts it back, if the
+   moment is given. If the key is free then, it tells the first two. R19 */
+static const char rl_leave_script[] = RL_LUA_QUEUE
+    "local v=P('get',k)local d=type(v)=='string'and v:sub(1,m)==A[1]:sub(1,m)and P('del',k)"
+    "if d and d~=1 then return d end local x=X()if not A[3]then P('zrem',q,n)P('del',l..n)"
+    "elseif x then E()end if x and(d or not v)then T(2)end if d then return 1 end "
+    "return type(v)=='string'and(N(P('pttl',k))or 0)..' '..v or v or 0";
 /* The run_id of the server process, and its age in seconds. R13, R14 */
 static const char rl_info_script[] = "local i=c('info','server')return{i:match'run_id:(%w+)',"
                                      "N(i:match'uptime_in_seconds:(%-?%d+)'or 0)}";
@@ -115,13 +135,13 @@ enum {
     RL_LONGEST_FENCE = 48 + 17 + 2 * 17 + 18 + sizeof rl_fence_suffix + sizeof rl_fence_script +
                        REDLOCK_KEY_MAX + RL_HEAD_SIZE,
     RL_LONGEST_LOCK = RL_LONGEST_DELETE > RL_LONGEST_EXTEND ? RL_LONGEST_DELETE : RL_LONGEST_EXTEND,
-    RL_LONGEST_ENTER = 48 + 3 * 17 + RL_HEAD_SIZE + sizeof rl_enter_script + 2 * REDLOCK_KEY_MAX +
-                       24 + sizeof rl_queue_suffix + RL_NAME_SIZE,
+    /* the name takes 23, and each further number 17 */
+    RL_LONGEST_GATE =
+        RL_LONGEST_FENCE + sizeof rl_gate_script - sizeof rl_fence_script + 23 + 4 * 17,
     RL_LONGEST_SINGLE =
         !REDLOCK_MINIMAL && RL_LONGEST_FENCE > RL_LONGEST_LOCK ? RL_LONGEST_FENCE : RL_LONGEST_LOCK,
-    RL_LONGEST = (REDLOCK_FAIR && RL_LONGEST_ENTER > RL_LONGEST_SINGLE ? RL_LONGEST_ENTER
-                                                                       : RL_LONGEST_SINGLE) +
-                 REDLOCK_KEY_MAX + RL_TOKEN_HEX + REDLOCK_LABEL_MAX
+    RL_LONGEST = (REDLOCK_FAIR ? RL_LONGEST_GATE : RL_LONGEST_SINGLE) + REDLOCK_KEY_MAX +
+                 RL_TOKEN_HEX + REDLOCK_LABEL_MAX
 };
 #if defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 _Static_assert(REDLOCK_SEND_MAX >= RL_LONGEST,
@@ -130,10 +150,10 @@ _Static_assert(REDLOCK_SEND_MAX >= RL_LONGEST,
 typedef char
     REDLOCK_SEND_MAX_is_too_small_for_the_longest_command[REDLOCK_SEND_MAX >= RL_LONGEST ? 1 : -1];
 #endif
-/* The words around key and token take 19 bytes. */
+/* The words around key and token take 19 bytes, and a name 23. */
 typedef char rl_owed_holds_the_longest_release[sizeof((struct redlock_owed *)0)->bytes >=
-                                                       19 + RL_TOKEN_HEX + REDLOCK_KEY_MAX +
-                                                           REDLOCK_LABEL_MAX
+                                                       19 + (REDLOCK_FAIR ? 23 : 0) + RL_TOKEN_HEX +
+                                                           REDLOCK_KEY_MAX + REDLOCK_LABEL_MAX
                                                    ? 1
                                                    : -1];
 
@@ -153,7 +173,9 @@ enum rl_value {
     RL_USER,
     RL_PASSWORD,
     RL_DATABASE,
-    RL_WAITED,
+    RL_NAME,
+    RL_SINCE_HIGH, /* 32 bits */
+    RL_SINCE_LOW,
     RL_LEASE,
     RL_ANSWER
 };
@@ -166,9 +188,8 @@ enum rl_value {
 #define RL_PUT_USER "\10"
 #define RL_PUT_PASSWORD "\11"
 #define RL_PUT_DATABASE "\12"
-#define RL_PUT_WAITED "\13"
-#define RL_PUT_LEASE "\14"
-#define RL_PUT_ANSWER "\15"
+#define RL_PUT_NAME "\13"
+#define RL_PUT_WAITER RL_PUT_NAME "\14\15\16\17" /* as the scripts of the wait queue have it */
 static const char *const rl_words[RL_READY] = {
     [RL_SET] = "6"
                "3SET" RL_PUT_KEY RL_PUT_TOKEN "2NX"
@@ -208,8 +229,9 @@ static const char *const rl_words[RL_READY] = {
     [RL_INFO] = "3" RL_PUT_SCRIPT "10",
 #endif
 #if REDLOCK_FAIR
-    [RL_LEAVE] = "5" RL_PUT_EVAL,
-    [RL_ENTER] = "8" RL_PUT_EVAL RL_PUT_WAITED RL_PUT_LEASE RL_PUT_ANSWER,
+    [RL_GATE] = "=" RL_PUT_EVAL RL_PUT_WAITER RL_PUT_TTL RL_PUT_COUNTER, /* 13 */
+    [RL_LEAVE] = "6" RL_PUT_EVAL RL_PUT_NAME,
+    [RL_BACK] = ":" RL_PUT_EVAL RL_PUT_WAITER, /* 10 */
 #endif
 };
 
@@ -224,10 +246,10 @@ static const char *rl_script_of(unsigned command)
         return rl_confirm_script;
     if (!REDLOCK_MINIMAL && command == RL_INFO)
         return rl_info_script;
-    if (REDLOCK_FAIR && command == RL_LEAVE)
+    if (REDLOCK_FAIR && command == RL_GATE)
+        return rl_gate_script;
+    if (REDLOCK_FAIR && rl_is(command, RL_QUEUES))
         return rl_leave_script;
-    if (REDLOCK_FAIR && command == RL_ENTER)
-        return rl_enter_script;
     return rl_is(command, RL_EXTENDS) ? rl_extend_script : rl_delete_script;
 }
 
@@ -236,22 +258,16 @@ static int rl_has_counter(unsigned command)
     return !REDLOCK_MINIMAL && rl_is(command, 1 << RL_FENCE | 1 << RL_CONFIRM);
 }
 
+/* Whether the script has the key of the counter, behind that of the lock. */
+static int rl_names_counter(const struct redlock_lock *lock, unsigned command)
+{
+    return rl_has_counter(command) || (REDLOCK_FAIR && command == RL_GATE && lock->use_fencing);
+}
+
 /* How many more keys than one the script has. */
 static unsigned rl_more_keys(const struct redlock_lock *lock, unsigned command)
 {
-    if (REDLOCK_FAIR && command == RL_ENTER)
-        return 2;
-    return rl_has_counter(command) ? 1U : rl_extra_keys(lock);
-}
-
-/* The queue, and the lease key of the waiter. R19 */
-static void rl_put_queue(struct resp_writer *w, const struct redlock_lock *lock)
-{
-    char name[RL_NAME_SIZE];
-
-    resp_put_joined(w, lock->key, lock->key_size, rl_queue_suffix, sizeof rl_queue_suffix - 1);
-    rl_put_name(name, lock);
-    resp_put_joined(w, lock->key, lock->key_size, name, sizeof name);
+    return rl_names_counter(lock, command) ? 1U : rl_extra_keys(lock);
 }
 
 /* A repair has another generation. R9 */
@@ -271,10 +287,8 @@ static void rl_put_keys(struct resp_writer *w, const struct redlock_lock *lock, 
     unsigned i;
 
     resp_put_bytes(w, lock->key, lock->key_size);
-    if (rl_has_counter(command))
+    if (rl_names_counter(lock, command))
         resp_put_joined(w, lock->key, lock->key_size, rl_fence_suffix, sizeof rl_fence_suffix - 1);
-    else if (REDLOCK_FAIR && command == RL_ENTER)
-        rl_put_queue(w, lock);
     else
         for (i = 0; i < rl_extra_keys(lock); i++)
             resp_put_bytes(w, lock->extra_keys[i].bytes, lock->extra_keys[i].size);
@@ -323,8 +337,15 @@ static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsi
     case RL_COUNTER_LOW:
         number = (uint32_t)lock->fencing_token;
         break;
-    case RL_WAITED:
-        number = lock->priv.fair.waited_ms;
+    case RL_NAME:
+        if (m->owed == NULL) /* else it stands there already */
+            resp_put_hex(w, lock->priv.fair.name, RL_NAME_SIZE, NULL, 0);
+        return;
+    case RL_SINCE_HIGH:
+        number = (uint32_t)(lock->priv.fair.since_ms >> 32);
+        break;
+    case RL_SINCE_LOW:
+        number = (uint32_t)lock->priv.fair.since_ms;
         break;
     case RL_LEASE:
         number = lock->priv.fair.lease_ms;
@@ -357,11 +378,15 @@ REDLOCK_PRIVATE void rl_put_command(struct resp_writer *w, const struct rl_messa
     }
 }
 
-REDLOCK_PRIVATE void rl_keep_release(struct redlock_owed *owed, const struct redlock_lock *lock)
+REDLOCK_PRIVATE void rl_keep_release(struct redlock_owed *owed, const struct redlock_lock *lock,
+                                     unsigned command)
 {
     struct resp_writer w = {owed->bytes, sizeof owed->bytes, 0, 0};
 
     rl_put_keys(&w, lock, RL_DELETE);
+    if (REDLOCK_FAIR && command == RL_LEAVE)
+        resp_put_hex(&w, lock->priv.fair.name, RL_NAME_SIZE, NULL, 0);
+    owed->command = (uint8_t)command;
     owed->size = (uint16_t)w.used;
     owed->more_keys = (uint8_t)rl_extra_keys(lock);
 }
@@ -405,22 +430,50 @@ REDLOCK_PRIVATE int rl_is_denial(const struct resp_item *item)
                              "ASK\0CROSSSLOT\0ERR The user ex\0ERR ACL failure\0");
 }
 
-REDLOCK_PRIVATE const char *rl_holder_of(const struct resp_item *item, uint32_t *left_ms)
+/* A number in decimal in front of a blank, and moves *at behind it. Returns 0 if there is none, or it is
+   not below 2^53. */
+static int rl_take_number(const char **at, const char *end, uint64_t *number)
+{
+    const char *p = *at;
+
+    for (*number = 0; p < end && *p >= '0' && *p <= '9' && *number >> 53 == 0; p++)
+        *number = *number * 10 + (unsigned)(*p - '0');
+    if (p == *at || p == end || *p != ' ' || *number >> 53 != 0)
+        return 0;
+    *at = p + 1;
+    return 1;
+}
+
+REDLOCK_PRIVATE const char *rl_holder_of(const struct resp_item *item, const char *at,
+                                         uint32_t *left_ms)
+{
+    const char *end = item->text + item->text_used, *token = at;
+    uint64_t left;
+
+    token += token < end && *token == '-'; /* PTTL replies -1 */
+    if (!rl_take_number(&token, end, &left)) {
+        *left_ms = 0; /* not a reply of our script */
+        return at;
+    }
+    *left_ms = *at != '-' && left < UINT32_MAX ? (uint32_t)left : UINT32_MAX;
+    return token;
+}
+
+REDLOCK_PRIVATE const char *rl_place_of(const struct resp_item *item, struct rl_place *place)
 {
     const char *at = item->text, *end = at + item->text_used;
-    int forever = at < end && *at == '-'; /* PTTL replies -1 */
-    uint64_t left = 0;
+    uint64_t number;
 
-    if (forever)
-        at++;
-    for (; at < end && *at >= '0' && *at <= '9'; at++)
-        if (left < UINT32_MAX)
-            left = left * 10 + (unsigned)(*at - '0');
-    *left_ms = !forever && left < UINT32_MAX ? (uint32_t)left : UINT32_MAX;
-    if (at > item->text && at < end && *at == ' ')
-        return at + 1;
-    *left_ms = 0; /* not a reply of our script */
-    return item->text;
+    place->since_ms = 0;
+    if (!rl_take_number(&at, end, &place->since_ms) || !rl_take_number(&at, end, &number)) {
+        place->since_ms = 0;
+        return item->text; /* not a reply of our script */
+    }
+    if (place->since_ms >> 32 == 0)
+        place->since_ms = 0; /* it stands in no queue */
+    place->place = number < RL_FAR ? (uint16_t)number : RL_FAR;
+    place->is_free = end - at >= 2 && at[0] == '-' && at[1] == '2';
+    return at;
 }
 
 /* Replies to SET; and to a script, which returns 1, 0 or another number, or who has the key. */
@@ -439,16 +492,14 @@ REDLOCK_PRIVATE enum rl_vote rl_vote_of(unsigned command, const struct resp_item
                    : RL_NONSENSE;
     }
     if (item->kind == RESP_STRING &&
-        rl_is(command, 1 << RL_DELETE | !REDLOCK_MINIMAL << RL_EVALSHA | 1 << RL_LEAVE))
+        rl_is(command, 1 << RL_DELETE | !REDLOCK_MINIMAL << RL_EVALSHA | RL_QUEUES))
         return RL_NO;
     if (item->kind != RESP_INTEGER)
         return RL_NONSENSE;
-    if (REDLOCK_FAIR &&
-        (command == RL_ENTER || (command == RL_LEAVE && number == RL_LEAVES_WAITERS)))
+    if (number == 1 || ((rl_has_counter(command) || (REDLOCK_FAIR && command == RL_GATE)) &&
+                        number > 0 && number < RL_FENCING_TOKEN_MAX))
         return RL_YES;
-    if (number == 1 || (rl_has_counter(command) && number > 0 && number < RL_FENCING_TOKEN_MAX))
-        return RL_YES;
-    if (number == -rl_has_counter(command))
+    if (number == -rl_has_counter(command) && command != RL_GATE)
         return RL_NO;
     if (number > 0 && number <= UINT32_MAX && rl_is(command, RL_EXTENDS)) /* the generation */
         return RL_YES;
@@ -577,12 +628,11 @@ static const char *rl_acl_rules(const struct redlock_node *node)
     };
     static const char rules[] = "+select +exists +del +eval +get +set +pexpire +pttl ~KEY";
     static const uint8_t at[RL_READY] = {
-        [RL_SET] = RL_AT_SET,        [RL_DELETE] = RL_AT_DEL,
-        [RL_TAKE] = RL_AT_EXISTS,    [RL_FENCE] = RL_AT_EXISTS,
-        [RL_CONFIRM] = RL_AT_EXISTS, [RL_EXTEND] = RL_AT_EVAL,
-        [RL_REPAIR] = RL_AT_EVAL,    [RL_DELIFEQ] = RL_AT_DEL,
-        [RL_DELEX] = RL_AT_DEL,      [RL_EVALSHA] = RL_AT_DEL,
-        [RL_LEAVE] = RL_AT_DEL,      [RL_ENTER] = RL_AT_DEL, /* 0 for the handshake */
+        [RL_SET] = RL_AT_SET,      [RL_DELETE] = RL_AT_DEL,     [RL_TAKE] = RL_AT_EXISTS,
+        [RL_FENCE] = RL_AT_EXISTS, [RL_CONFIRM] = RL_AT_EXISTS, [RL_EXTEND] = RL_AT_EVAL,
+        [RL_REPAIR] = RL_AT_EVAL,  [RL_DELIFEQ] = RL_AT_DEL,    [RL_DELEX] = RL_AT_DEL,
+        [RL_EVALSHA] = RL_AT_DEL,  [RL_GATE] = RL_AT_DEL,       [RL_LEAVE] = RL_AT_DEL,
+        [RL_BACK] = RL_AT_DEL, /* 0 for the handshake */
     };
     unsigned command = node->priv.requests[node->priv.first].command;
 

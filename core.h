@@ -183,8 +183,9 @@ enum rl_command {
     RL_DELIFEQ, /* release by a command of Valkey 9.0, */
     RL_DELEX,   /* by a command of Redis 8.4, */
     RL_EVALSHA, /* or by the hash of the script. R11 */
-    RL_LEAVE,   /* or by a script that also takes the holder out of the wait queue. R19 */
-    RL_ENTER,   /* enter the wait queue, and ask for the place. R19 */
+    RL_GATE,    /* acquire through the wait queue, with a fencing token or without one; */
+    RL_LEAVE,   /* release and leave the queue, */
+    RL_BACK,    /* or stand in it again. R19 */
 
     /* The handshake, in this order; rl_handshake_fails says which errors fail the node. R12 */
     RL_HELLO,
@@ -201,13 +202,15 @@ enum rl_command {
 
 /* Sets of commands, for rl_is, without those of features that are left out. */
 enum {
-    RL_ACQUIRES = REDLOCK_MINIMAL ? 1 << RL_SET : 1 << RL_SET | 1 << RL_TAKE | 1 << RL_FENCE,
+    RL_ACQUIRES = REDLOCK_MINIMAL
+                      ? 1 << RL_SET
+                      : 1 << RL_SET | 1 << RL_TAKE | 1 << RL_FENCE | REDLOCK_FAIR << RL_GATE,
     RL_CREATES = RL_ACQUIRES | !REDLOCK_MINIMAL << RL_REPAIR, /* each in its own generation. R9 */
     RL_EXTENDS = 1 << RL_EXTEND | !REDLOCK_MINIMAL << RL_REPAIR,
     RL_WRITES = RL_ACQUIRES | RL_EXTENDS | !REDLOCK_MINIMAL << RL_CONFIRM,
     RL_NATIVE = REDLOCK_MINIMAL ? 0 : 1 << RL_DELIFEQ | 1 << RL_DELEX | 1 << RL_EVALSHA,
-    RL_RELEASES = 1 << RL_DELETE | RL_NATIVE | 1 << RL_LEAVE,
-    RL_QUEUES = 1 << RL_LEAVE | 1 << RL_ENTER, /* they are about the wait queue */
+    RL_RELEASES = 1 << RL_DELETE | RL_NATIVE | 1 << RL_LEAVE | 1 << RL_BACK,
+    RL_QUEUES = 1 << RL_GATE | 1 << RL_LEAVE | 1 << RL_BACK, /* scripts of the wait queue */
     RL_SCRIPTS = (RL_WRITES & ~(1 << RL_SET)) | 1 << RL_DELETE | RL_QUEUES
 };
 
@@ -240,22 +243,35 @@ struct rl_message {
 /* Appends the command. */
 REDLOCK_PRIVATE void rl_put_command(struct resp_writer *w, const struct rl_message *m);
 
-/* Keeps what the release of a lock says, for when the lock is the caller's again. R4 */
-REDLOCK_PRIVATE void rl_keep_release(struct redlock_owed *owed, const struct redlock_lock *lock);
+/* Keeps what the release of a lock, DELETE or LEAVE, says, for when the lock is the caller's again.
+   R4 */
+REDLOCK_PRIVATE void rl_keep_release(struct redlock_owed *owed, const struct redlock_lock *lock,
+                                     unsigned command);
 
-/* What the scripts of the wait queue reply. R19 */
 enum {
-    RL_LEAVES_WAITERS = 2,   /* to LEAVE: deleted, and somebody waits */
-    RL_UNKNOWN_PLACE = 1000, /* to ENTER: the node keeps no queue */
-    RL_NAME = 4,             /* so many bytes of the token are the name of a waiter */
-    RL_TOKEN_OWNER = 16,     /* so many say whose the key is; the others are its generation. R9 */
-    RL_NAME_SIZE = 1 + 2 * RL_NAME
+    RL_TOKEN_OWNER = 16, /* so many bytes of a token say whose the key is; the others are its
+                            generation. R9 */
+    RL_NAME_SIZE = 8,    /* bytes of the name of a waiter; in hex on the wire. R19 */
+    RL_LEASE_TAIL = 6 + 2 * RL_NAME_SIZE, /* ":wait:" and the name, behind the key of the lock */
+    RL_FAR = 10000                        /* places behind this one are not told apart */
 };
 
-/* What a release replies where another client has the key: the token there, of which the first bytes
-   are known, up to the end of the text. *left_ms: how long the key lives; UINT32_MAX: it does not
-   expire. */
-REDLOCK_PRIVATE const char *rl_holder_of(const struct resp_item *item, uint32_t *left_ms);
+/* What a release replies where another client has the key, or the end of what the gate replies, from
+   `at`: the token there, of which the first bytes are known, up to the end of the text. *left_ms: how
+   long the key lives; UINT32_MAX: it does not expire. */
+REDLOCK_PRIVATE const char *rl_holder_of(const struct resp_item *item, const char *at,
+                                         uint32_t *left_ms);
+
+/* How the gate has refused a waiter. R19 */
+struct rl_place {
+    uint64_t since_ms; /* the moment when it began to wait, by the node's clock; 0: it stands in no
+                          queue there */
+    uint16_t place;    /* so many stand in front of it */
+    uint8_t is_free;   /* 1: nobody has the lock */
+};
+
+/* Reads that. Returns the rest, which is for rl_holder_of. */
+REDLOCK_PRIVATE const char *rl_place_of(const struct resp_item *item, struct rl_place *place);
 
 /* The meaning of a reply to a command of a lock. */
 REDLOCK_PRIVATE enum rl_vote rl_vote_of(unsigned command, const struct resp_item *item);
@@ -391,48 +407,6 @@ REDLOCK_PRIVATE int rl_node_reply(struct redlock_client *c, struct redlock_node 
 /* Measures the round trip, and ends the handshake. If `late`, because a time is over, a node that
    stalls is disconnected. R5 */
 REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node *node, int late);
-
-/* ---- The wait queue (fair.c) ---------------------------------------------------------------- */
-
-/* What follows while a waiter pauses. R19 */
-enum rl_fair_next {
-    RL_FAIR_NEW,    /* the pause has just begun */
-    RL_FAIR_LEARNS, /* replies of a look */
-    RL_FAIR_LOOKS,  /* a look, when it is due */
-    RL_FAIR_ASKS    /* the next attempt, when it is due */
-};
-
-/* Whether the lock waits in the queue: then this has set when it is due, and what follows. If not,
-   it retries as without a queue. Call at each step of a pause. */
-REDLOCK_PRIVATE int rl_fair_pauses(struct redlock_client *c, struct redlock_lock *lock);
-
-/* The pause ends: no reply is needed any more. */
-REDLOCK_PRIVATE void rl_fair_end_pause(struct redlock_client *c, struct redlock_lock *lock);
-
-/* The operation ends with this status, or a release takes its place. */
-REDLOCK_PRIVATE void rl_fair_finished(struct redlock_client *c, struct redlock_lock *lock,
-                                      enum redlock_status status);
-
-/* Takes what a reply to LEAVE or ENTER says of the queue. Returns whether that is all that it
-   says. */
-REDLOCK_PRIVATE int rl_fair_replied(struct redlock_client *c, struct redlock_node *node,
-                                    struct redlock_lock *lock, const struct rl_reply *reply);
-
-/* What a notification means to a waiter. */
-enum rl_heed {
-    RL_NOT_QUEUED, /* it does not stand in the queue, or the key is not its key */
-    RL_IGNORED,    /* nothing yet */
-    RL_HEEDED      /* its pause is to be stepped */
-};
-
-/* Takes a notification, as rl_notify in redlock.c. */
-REDLOCK_PRIVATE enum rl_heed rl_fair_notified(struct redlock_client *c, struct redlock_lock *lock,
-                                              unsigned nodes, const void *key, size_t size,
-                                              size_t known);
-
-/* Whether an acquire that begins must let others go first: this client has just released the lock,
-   and somebody waits for it. */
-REDLOCK_PRIVATE int rl_fair_yields(const struct redlock_client *c, const struct redlock_lock *lock);
 
 /* ---- Locks (redlock.c) ---------------------------------------------------------------------- */
 
@@ -612,23 +586,30 @@ REDLOCK_PRIVATE int rl_may_retry_quickly(const struct redlock_lock *lock);
 /* Enters PAUSING before the next attempt. 0: no attempt may follow without a wait. R6 */
 REDLOCK_PRIVATE int rl_wait_begins(struct redlock_client *c, struct redlock_lock *lock);
 
-/* This client had the lock a moment ago, and others wait for it: enters PAUSING, as if refused.
-   R19 */
-REDLOCK_PRIVATE void rl_wait_yields(struct redlock_client *c, struct redlock_lock *lock);
-
 /* Whether the pause is over: its time is up, which a notification shortens. R7 */
 REDLOCK_PRIVATE int rl_wait_is_over(struct redlock_client *c, struct redlock_lock *lock);
 
-/* An acquire ends without the lock. If a notification was meant for it, another waiter of this client
-   gets that. R7 */
+/* An acquire ends without the lock: leaves the wait queue. If a notification was meant for it, another
+   waiter of this client gets that. R7, R19 */
 REDLOCK_PRIVATE void rl_wait_ends(struct redlock_client *c, struct redlock_lock *lock);
 
-/* Nodes report that the lock with this key may be free; only its first `known` bytes are known. R7 */
+/* Nodes report that this key has changed, of which only the first `known` bytes are known: the lock with
+   it may be free. NULL: all keys have. R7, R19 */
 REDLOCK_PRIVATE void rl_notify(struct redlock_client *c, unsigned nodes, const void *key,
                                size_t key_size, size_t known);
 
 /* Notifies the waiters of this client after a release. R7 */
 REDLOCK_PRIVATE void rl_notify_own(struct redlock_client *c, const struct redlock_lock *lock);
+
+/* Before an attempt, or the rollback of one: what the nodes are told of the waiter. Returns -1 without
+   entropy. R19 */
+REDLOCK_PRIVATE int rl_queue_begin(struct redlock_client *c, struct redlock_lock *lock);
+REDLOCK_PRIVATE void rl_queue_again(const struct redlock_client *c, struct redlock_lock *lock);
+
+/* A node has refused an attempt at the gate. Returns the rest of the reply, as rl_place_of; NULL: nobody
+   has the lock. R19 */
+REDLOCK_PRIVATE const char *rl_queue_refused(struct redlock_lock *lock,
+                                             const struct redlock_node *node);
 
 /* ---- Optional features ---------------------------------------------------------------------- */
 
@@ -673,19 +654,12 @@ static inline int rl_has_key(const struct redlock_lock *lock, const void *key, s
     return 0;
 }
 
-/* Whether the waiters of the lock may stand in the wait queue, which is that of one key. R19 */
+/* Whether the lock has a wait queue, which is that of one key. A node must be able to tell a waiter by
+   its whole lease key. R19 */
 static inline int rl_is_fair(const struct redlock_client *c, const struct redlock_lock *lock)
 {
     return REDLOCK_FAIR && c->priv.settings.fair && rl_extra_keys(lock) == 0 &&
-           !lock->token_is_label;
-}
-
-/* Writes what the lease key of a waiter has behind the key of the lock: a colon and the name of the
-   waiter, RL_NAME_SIZE bytes without a NUL. R19 */
-static inline void rl_put_name(char *text, const struct redlock_lock *lock)
-{
-    text[0] = ':';
-    resp_hex(text + 1, lock->token, RL_NAME);
+           !lock->token_is_label && lock->key_size + RL_LEASE_TAIL <= RESP_TEXT_MAX;
 }
 
 /* Whether the server tells this connection when a key changes that a command has read. R7 */

@@ -740,7 +740,7 @@ static enum rl_vote rl_lock_replied(struct redlock_client *c, struct redlock_nod
     }
     if (!REDLOCK_MINIMAL && command == RL_DELETE && node->priv.release == RL_DELETE)
         node->priv.release = RL_EVALSHA; /* the server has the script now */
-    if (item->kind == RESP_ERROR && !(REDLOCK_FAIR && command == RL_ENTER)) /* a hint */
+    if (item->kind == RESP_ERROR)
         rl_set_server_error(node, RL_REPLIED, item);
     else if (rl_is(command, RL_WRITES)) { /* a release does not prove that an error is gone */
         rl_clear_error(node);
@@ -765,7 +765,8 @@ static enum rl_vote rl_item_came(struct redlock_client *c, struct redlock_node *
     reply->command = request->command;
     reply->round = request->round;
     if (!REDLOCK_MINIMAL && item->pushed) {
-        if (item->kind == RESP_STRING && item->depth == 2) {
+        if ((item->kind == RESP_STRING && item->depth == 2) ||
+            (item->kind == RESP_NIL && item->depth == 1)) { /* FLUSHALL */
             reply->command = RL_INVALIDATION;
             reply->owner = node;
         }

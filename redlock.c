@@ -25,13 +25,12 @@
 
    The rules. R3, R8, R9, R13, R14 and R16 keep two holders apart; R1 and R4 keep attempts apart; the
    others are for progress, and save time. Those of a held lock stand in hold.c, those of a waiter in
-   wait.c and fair.c, those of connections in node.c. Code and tests cite them by number. R5, R12 to
-   R14: node.c. R6, R7: wait.c. R8 to R10: hold.c. R17 and R18 are gone. R19: fair.c.
+   wait.c, those of connections in node.c. Code and tests cite them by number. R5, R12 to R14: node.c.
+   R6, R7, R19: wait.c. R8 to R10: hold.c. R17 and R18 are gone.
 
    R1  Fresh token. T1 is read before the first byte of an attempt is queued. Each attempt has a
-       new random token, of which a waiter in a wait queue keeps the first four bytes (R19), and a
-       command that creates the key is sent once per node and attempt. So a late grant of attempt 1
-       never counts for attempt 2.
+       new random token, and a command that creates the key is sent once per node and attempt. So a
+       late grant of attempt 1 never counts for attempt 2.
    R2  Ask all nodes at once. An attempt first waits for connections that are under way, and for
        room in the queues of a quorum. A node that is ready only after the decision is still sent
        the command, as long as the lock is held: a lock on a bare quorum is lost when one more node
@@ -39,7 +38,8 @@
    R3  Decide early, and by the clock. A quorum granted and ttl - (now - T1) - drift > 0: held. A
        quorum out of reach: failed. `now` is read after the replies were read.
    R4  Roll back failed attempts, and lost locks. The release goes at once to every node that was
-       sent the command; a full buffer only delays it. A release that is unanswered when the
+       sent the command, unless it has refused it at the gate of a wait queue, and said who has the
+       key (R19); a full buffer only delays it. A release that is unanswered when the
        operation ends, was answered with a temporary error, or was cut off by a second broken
        connection, is repeated until the key has expired: the client keeps it, if REDLOCK_OWED_MAX
        has room for it. A release that only failed nodes are owed gives up its room for a later one.
@@ -86,6 +86,7 @@ static uint64_t rl_release_until(const struct redlock_client *c, const struct re
 static int rl_has_failed(struct redlock_client *c, struct redlock_lock *lock, unsigned voters);
 static void rl_next_round(struct redlock_client *c, struct redlock_lock *lock);
 static unsigned rl_ready_for_releases(const struct redlock_client *c);
+static int rl_may_queue(const struct redlock_client *c, const struct redlock_lock *lock);
 
 /* ---- Questions about a lock ------------------------------------------------------------------ */
 
@@ -116,8 +117,6 @@ static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
             rl_begin_release(c, lock); /* RELEASING */
         else if (cancelled)
             rl_lock_finish(c, lock, REDLOCK_CANCELLED);
-        else if (REDLOCK_FAIR && rl_fair_yields(c, lock))
-            rl_wait_yields(c, lock); /* PAUSING */
         else
             rl_stand_in_line(c, lock); /* IN_LINE */
         return;
@@ -213,8 +212,8 @@ static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
 static int rl_may_follow(enum rl_state from, enum rl_state to)
 {
     static const uint16_t after[] = {
-        /* IDLE; HELD by redlock_adopt; PAUSING to let others go first */
-        1 << RL_IN_LINE | 1 << RL_RELEASING | 1 << RL_HELD | 1 << RL_PAUSING,
+        /* IDLE; HELD by redlock_adopt */
+        1 << RL_IN_LINE | 1 << RL_RELEASING | 1 << RL_HELD,
         1 << RL_ASKING,                                         /* IN_LINE */
         1 << RL_AGREEING | 1 << RL_HELD | 1 << RL_ROLLING_BACK, /* ASKING */
         1 << RL_AGREEING | 1 << RL_HELD | 1 << RL_ROLLING_BACK, /* AGREEING */
@@ -249,8 +248,6 @@ static void rl_be_idle(struct redlock_lock *lock)
 REDLOCK_PRIVATE void rl_lock_finish(struct redlock_client *c, struct redlock_lock *lock,
                                     enum redlock_status status)
 {
-    if (REDLOCK_FAIR)
-        rl_fair_finished(c, lock, status);
     if (lock->valid_until_us == 0)
         rl_be_idle(lock);
     else
@@ -381,9 +378,8 @@ static void rl_propose(const struct redlock_io *io, struct redlock_lock *lock)
    R1 */
 static void rl_begin_attempt(struct redlock_client *c, struct redlock_lock *lock)
 {
-    unsigned kept = REDLOCK_FAIR && lock->priv.fair.entered ? RL_NAME : 0;
-
-    if (!lock->token_is_label && rl_random(c, lock->token + kept, sizeof lock->token - kept) != 0) {
+    if ((!lock->token_is_label && rl_random(c, lock->token, sizeof lock->token) != 0) ||
+        (rl_may_queue(c, lock) && rl_queue_begin(c, lock) != 0)) {
         rl_lock_finish(c, lock, REDLOCK_NO_ENTROPY);
         return;
     }
@@ -427,7 +423,7 @@ static void rl_hold(struct redlock_client *c, struct redlock_lock *lock)
     lock->holder_left_ms = 0;
     lock->priv.unanswered = 0;
     if (REDLOCK_FAIR)
-        lock->priv.fair.acquired_us = c->priv.now_us;
+        lock->priv.fair.entered = 0; /* each release takes it out of the queue */
     lock->extended = 0;
     rl_hold_ask_rest(c, lock);
     rl_set(&c->priv.wanted, lock->priv.unsent);
@@ -545,7 +541,7 @@ static void rl_owe(struct redlock_client *c, struct redlock_lock *lock)
     for (i = 0; i < c->priv.count; i++) /* of a release that gives up its place */
         if (owed->unanswered >> i & 1)
             rl_disown_replies(c, owed, i, 1, NULL);
-    rl_keep_release(owed, lock);
+    rl_keep_release(owed, lock, rl_is_fair(c, lock) ? RL_LEAVE : RL_DELETE);
     owed->unsent = unsent;
     owed->unanswered = unanswered;
     owed->times = 0;
@@ -587,7 +583,7 @@ static void rl_owed_tick(struct redlock_client *c)
         owed->due_us = c->priv.now_us + rl_backoff_us(c, &rl_repeats, owed->times);
         rl_connect(c, nodes, 0);
         rl_set(&owed->unanswered,
-               rl_send(c, owed, nodes & rl_ready_for_releases(c), RL_DELETE, RL_OWED));
+               rl_send(c, owed, nodes & rl_ready_for_releases(c), owed->command, RL_OWED));
     }
 }
 
@@ -603,10 +599,15 @@ REDLOCK_PRIVATE void rl_roll_back(struct redlock_client *c, struct redlock_lock 
     lock->members = lock->priv.attempt.release_failed = 0;
     c->priv.waiting = 1;
     lock->priv.unsent = lock->priv.attempt.asked;
-    lock->holder_left_ms = 0;
     lock->priv.outcome = (int8_t)outcome;
-    if (outcome == REDLOCK_HELD)
+    if (outcome == REDLOCK_HELD && !rl_may_queue(c, lock))
         lock->priv.op.notified = 0; /* its release notifies again */
+    if (rl_may_queue(c, lock)) {
+        rl_clear(&lock->priv.unsent, lock->priv.fair.refused); /* our key is not there. R19 */
+        rl_queue_again(c, lock);
+    }
+    if (lock->priv.unsent == lock->priv.attempt.asked)
+        lock->holder_left_ms = 0;
     rl_lock_enter(lock, RL_ROLLING_BACK, rl_release_until(c, lock));
 }
 
@@ -838,6 +839,12 @@ REDLOCK_PRIVATE void rl_begin_round(struct redlock_client *c, struct redlock_loc
     lock->granted = lock->refused = lock->failed = 0;
 }
 
+/* Whether the nodes are to keep the place of a waiter: an acquire that may wait. R19 */
+static int rl_may_queue(const struct redlock_client *c, const struct redlock_lock *lock)
+{
+    return rl_is_fair(c, lock) && lock->operation == REDLOCK_OP_ACQUIRE && lock->priv.op.waits;
+}
+
 static unsigned rl_acquiring_command(const struct redlock_lock *lock)
 {
     if (rl_use_fencing(lock))
@@ -845,17 +852,10 @@ static unsigned rl_acquiring_command(const struct redlock_lock *lock)
     return rl_extra_keys(lock) > 0 ? RL_TAKE : RL_SET;
 }
 
-/* Whether the release also leaves the wait queue, and tells the waiters: not that of a failed
-   attempt. R19 */
-static int rl_leaves_queue(const struct redlock_client *c, const struct redlock_lock *lock)
-{
-    return rl_is_fair(c, lock) && lock->operation == REDLOCK_OP_RELEASE;
-}
-
 static unsigned rl_releasing_command(const struct redlock_client *c,
                                      const struct redlock_lock *lock)
 {
-    return rl_leaves_queue(c, lock) ? RL_LEAVE : RL_DELETE;
+    return rl_is_fair(c, lock) ? RL_LEAVE : RL_DELETE;
 }
 
 /* How the lock is released on a node: by its cheapest release, if that serves the lock. A native one
@@ -869,7 +869,7 @@ static unsigned rl_release_for(const struct redlock_client *c, const struct redl
 
     if (REDLOCK_MINIMAL || node->priv.only_script || (lock->priv.round.by_script & node->priv.bit))
         return rl_releasing_command(c, lock);
-    if (rl_extra_keys(lock) > 0 || lock->token_is_label || rl_leaves_queue(c, lock))
+    if (rl_extra_keys(lock) > 0 || lock->token_is_label || rl_is_fair(c, lock))
         return rl_releasing_command(c, lock);
     return known == 0 || known == rl_token_generation(lock) ? node->priv.release : RL_DELETE;
 }
@@ -880,8 +880,8 @@ static unsigned rl_command_for(const struct redlock_client *c, const struct redl
                                const struct redlock_node *node)
 {
     switch (lock->priv.state) {
-    case RL_ASKING:
-        return rl_acquiring_command(lock);
+    case RL_ASKING: /* a node that cannot notify would keep waiters waiting. R19 */
+        return rl_may_queue(c, lock) && rl_notifies(node) ? RL_GATE : rl_acquiring_command(lock);
     case RL_AGREEING:
         return RL_CONFIRM;
     case RL_HELD:
@@ -891,6 +891,8 @@ static unsigned rl_command_for(const struct redlock_client *c, const struct redl
             return rl_acquiring_command(lock); /* R2 */
         return rl_hold_repairs(c, lock, node) ? RL_REPAIR : RL_EXTEND;
     case RL_ROLLING_BACK:
+        if (rl_may_queue(c, lock) && rl_notifies(node) && !lock->priv.op.cancelled)
+            return RL_BACK;
         return rl_releasing_command(c, lock);
     default:
         return rl_release_for(c, lock, node);
@@ -935,6 +937,8 @@ static void rl_send_command(struct redlock_client *c, struct redlock_lock *lock,
         rl_clear(&lock->failed, sent);
     if (!rl_is_held(lock))
         rl_set(&lock->priv.unanswered, sent);
+    if (REDLOCK_FAIR && command == RL_GATE)
+        rl_set(&lock->priv.fair.entered, sent);
     if (rl_is(command, RL_CREATES))
         rl_set(&lock->priv.attempt.asked, sent);
     if (rl_is(command, RL_WRITES) && lock->priv.attempt.longest_ttl_ms < lock->ttl_ms)
@@ -1021,7 +1025,7 @@ static int rl_has_vote(const struct redlock_client *c, const struct redlock_lock
 }
 
 /* A node has replied which other client has the key. The last one that was heard is the holder. */
-static void rl_note_holder(struct redlock_lock *lock, const struct resp_item *item)
+static void rl_note_holder(struct redlock_lock *lock, const struct resp_item *item, const char *at)
 {
     const char *token;
     size_t size;
@@ -1029,7 +1033,7 @@ static void rl_note_holder(struct redlock_lock *lock, const struct resp_item *it
     lock->priv.round.taken = 1;
     if (REDLOCK_MINIMAL)
         return;
-    token = rl_holder_of(item, &lock->holder_left_ms);
+    token = rl_holder_of(item, at, &lock->holder_left_ms);
     if (!rl_wants_holder(lock))
         return;
     size = (size_t)(item->text + item->text_used - token);
@@ -1052,9 +1056,12 @@ static void rl_count_vote(const struct redlock_client *c, struct redlock_lock *l
 {
     const struct resp_item *item = &node->priv.reader.item;
     unsigned bit = node->priv.bit, state = lock->priv.state, vote = reply->vote;
+    const char *holder = item->text;
 
-    if (item->kind == RESP_STRING)
-        rl_note_holder(lock, item);
+    if (item->kind == RESP_STRING && REDLOCK_FAIR && reply->command == RL_GATE)
+        holder = rl_queue_refused(lock, node);
+    if (item->kind == RESP_STRING && holder != NULL)
+        rl_note_holder(lock, item, holder);
     if (vote == RL_LATER || vote == RL_DENIED) {
         rl_set(&lock->failed, bit);
         if (vote == RL_DENIED)
@@ -1103,7 +1110,7 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
     int now; /* whether it is a vote in the present round */
 
     if (!REDLOCK_MINIMAL && reply->command == RL_INVALIDATION) {
-        rl_notify(c, bit, item->text, item->size, item->text_used);
+        rl_notify(c, bit, item->kind == RESP_NIL ? NULL : item->text, item->size, item->text_used);
         return;
     }
     if (REDLOCK_OWED_MAX > 0 && reply->round == RL_OWED) {
@@ -1112,10 +1119,10 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
     }
     RL_TRACE("vote", lock, reply->vote);
     lock->priv.attempt.replies_due[node->priv.index]--;
-    if (REDLOCK_FAIR && rl_is(reply->command, RL_QUEUES) && rl_fair_replied(c, node, lock, reply)) {
-        rl_lock_schedule(c, lock);
-        return;
-    }
+    /* What the node has told before is older than its reply; Redis 6.0 even tells a client what its
+       own script did. R19 */
+    if (REDLOCK_FAIR && rl_is(reply->command, RL_QUEUES))
+        rl_clear(&lock->priv.fair.told, bit);
     now = reply->round == lock->priv.attempt.round && !rl_is_held(lock);
     if (reply->round == lock->priv.attempt.round)
         rl_clear(&lock->priv.unanswered, bit);

@@ -125,19 +125,23 @@ struct redlock_lock_private {
     uint64_t due_us;     /* the lock is stepped, if nothing happens to it before */
     uint64_t until_us;   /* wait_ms is over; REDLOCK_NEVER: an acquire with wait_ms 0 */
 
-    /* Of a waiter in the wait queue, see fair.c. R19 */
+    /* Of a waiter in the wait queue, see wait.c. R19 */
     struct {
-        uint64_t began_us;    /* a moment: the acquire began */
-        uint64_t acquired_us; /* a moment: the lock was acquired */
-        uint32_t waited_ms;   /* how long it had waited at its last look */
-        uint32_t lease_ms;    /* how long its lease lasts from that look on */
-        uint32_t answer_ms;   /* how long its lease lasts once a release has told it to look */
-        uint8_t entered;      /* 1: the nodes know the name: the first bytes of the token */
-        uint8_t moment;       /* enum rl_fair_next: what follows in this pause */
-        redlock_mask taken;   /* nodes that say in this look that somebody has the lock */
-        redlock_mask told;    /* nodes that have notified this waiter */
-        uint8_t hurries;      /* how often it did not wait for its pause, since it saw a holder */
-        uint8_t place[REDLOCK_NODES_MAX]; /* on each node, from 1; 200: or behind; 0: not known */
+        uint64_t began_us; /* a moment: the acquire began */
+        /* The same by the clocks of the nodes, in ms, once they agree on it; until then, below 2^32, how
+           long it has waited. And what each node has said; 0: nothing. */
+        uint64_t since_ms, since_on[REDLOCK_FAIR ? REDLOCK_NODES_MAX : 1];
+        uint32_t lease_ms;    /* how long its lease lasts */
+        uint32_t answer_ms;   /* how long its lease lasts once it is told */
+        uint16_t place;       /* so many stand in front of it, on the node with the most */
+        uint8_t name[8];      /* of this acquire, in the queues */
+        uint8_t tries;        /* attempts in a row because it was told */
+        uint8_t soon;         /* short pauses in a row, since it was told */
+        uint8_t told_here;    /* 1: this client has told it, since its last attempt began */
+        redlock_mask told;    /* nodes that have told it since they replied */
+        redlock_mask entered; /* nodes that may have the name */
+        redlock_mask refused; /* nodes that have refused the present attempt at the gate */
+        redlock_mask is_free; /* of these, where nobody has the lock */
     } fair;
 };
 
@@ -150,12 +154,14 @@ struct redlock_list {
 struct redlock_owed {
     redlock_mask unsent;     /* nodes that have not answered it well; none: the place is free */
     redlock_mask unanswered; /* nodes whose reply is due */
+    uint8_t command;         /* enum rl_command: DELETE, or LEAVE */
     uint8_t more_keys;       /* how many keys more than one */
     uint8_t times;           /* it was sent */
     uint16_t size;           /* of `bytes` */
     uint64_t due_us;         /* a moment: it is sent again */
     uint64_t until_us;       /* a moment: the keys have expired */
-    uint8_t bytes[REDLOCK_KEY_MAX + REDLOCK_LABEL_MAX + 60]; /* keys and token, as they are sent */
+    /* keys, token and name, as they are sent */
+    uint8_t bytes[REDLOCK_KEY_MAX + REDLOCK_LABEL_MAX + (REDLOCK_FAIR ? 83 : 60)];
 };
 
 /* Bytes of the send buffer, up to `end` from the end of the run before, and the nodes that are
@@ -186,14 +192,7 @@ struct redlock_client_private {
     uint8_t tick_again;
     uint8_t jammed; /* 1: the send buffer had no room, until it is empty */
 
-    /* How long this client held the lock that it released last, and 1 us; 0: not known;
-       UINT32_MAX: that long or longer. R19 */
-    uint32_t held_us;
-    /* The hash of the key that this client released last while others waited, or may have. R19 */
-    uint32_t yield_key;
-
     /* Moments. */
-    uint64_t yield_us;  /* until then the waiters of the key `yield_key` come first. R19 */
     uint64_t now_us;    /* when the clock was read last */
     uint64_t clock_us;  /* what it said then */
     uint64_t due_us;    /* the next tick, unless something happens before */

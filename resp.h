@@ -25,7 +25,8 @@ extern "C" {
 
 /* Limits, fixed at compile time: the same for every file of a program. RAM is per connection. */
 #ifndef RESP_TEXT_MAX
-#define RESP_TEXT_MAX 79 /* bytes kept of a text or a number, 20..255. RAM: 1 byte each */
+/* Bytes kept of a text or a number, 20..255. RAM: 1 byte each. */
+#define RESP_TEXT_MAX (REDLOCK_FAIR ? 95 : 79)
 #endif
 #ifndef RESP_DEPTH_MAX
 /* Nesting of arrays and maps that is understood, 1..8: what is deeper is skipped. RAM: 4 bytes

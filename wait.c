@@ -1,5 +1,5 @@
-/* wait.c - when a waiter asks again: pauses, and notifications that end them. Called by redlock.c,
-   which has the states. fair.c has the wait queue. A wrong answer here costs time, and never a lock.
+/* wait.c - when a waiter asks again: pauses, notifications that end them, and the wait queue. Called by
+   redlock.c, which has the states. A wrong answer here costs time, and never a lock.
 
    R6  Retry with growing, random pauses. A failed attempt ends when the outcome and its reason are
        known. Contention is retried after a random part of a few round trips, a few times. More
@@ -8,6 +8,17 @@
        reports a change, one waiter of each client retries within a round trip, at random. A waiter
        with spurious notifications backs off two times of three, to avoid a thundering herd. A
        notification is no vote.
+   R19 Wait queue. A hint, never a vote: whoever passes the gate is granted or refused the lock as
+       without it. With the setting `fair` an attempt that may wait is one script: a gate, then what
+       SET or FENCE does. The gate enters the waiter into the queue of the node, or renews its lease,
+       drops dead waiters at the front, and refuses while others stand in front. A release, and a
+       waiter that gives up, takes its own name out, and tells the first two: these make an attempt,
+       the second one later, in case the first is dead. A waiter that is told and does not come loses
+       its place. A rollback puts the waiter back. A waiter that is not told asks when its pause is
+       over, which renews its lease. There is nothing else.
+       All nodes have a waiter at the same moment: the median of what they have replied first. Without
+       that each of several waiters could be the first on fewer than a quorum.
+       A node that cannot keep the queue grants without it, and so does one that cannot notify.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -16,8 +27,13 @@
 #include <string.h>
 
 enum {
-    RL_QUICK_MAX = 5,   /* quick retries in a row: "5 times" at redlock_acquire in redlock.h. R6 */
-    RL_SPURIOUS_MAX = 9 /* a waiter notified in vain pauses for up to 2^9 round trips. R7 */
+    RL_QUICK_MAX = 5,    /* quick retries in a row: "5 times" at redlock_acquire in redlock.h. R6 */
+    RL_SPURIOUS_MAX = 9, /* a waiter notified in vain pauses for up to 2^9 round trips. R7 */
+    RL_TOLD_MAX = 16,    /* attempts in a row of a waiter that is told. R19 */
+    RL_LEASE_MS = 1000,  /* of a lease, besides three pauses. R19 */
+    RL_SOON_MAX = 12,    /* pauses of a few round trips in a row, each twice as long. R19 */
+    RL_TURN_US = 15000,  /* a turn takes as long, besides two round trips: a guess. R19 */
+    RL_TURNS_MAX_US = 600000000
 };
 
 /* ---- Pauses ---------------------------------------------------------------------------------- */
@@ -52,6 +68,134 @@ REDLOCK_PRIVATE int rl_may_retry_quickly(const struct redlock_lock *lock)
     return lock->priv.op.quick < RL_QUICK_MAX;
 }
 
+/* ---- The wait queue -------------------------------------------------------------------------- */
+
+/* Whether the lock waits in a queue: some node has said so in the last attempt. R19 */
+static int rl_is_queued(const struct redlock_lock *lock)
+{
+    return REDLOCK_FAIR && lock->priv.fair.refused != 0 && lock->priv.fair.since_ms >> 32 != 0 &&
+           rl_others_had_it(lock);
+}
+
+/* How long those in front take for their turns, about. */
+static uint32_t rl_turns_us(const struct redlock_client *c, const struct redlock_lock *lock)
+{
+    uint64_t us = (lock->priv.fair.place + 1U) * (2 * (uint64_t)rl_quorum_trip_us(c) + RL_TURN_US);
+
+    rl_not_after(&us, RL_TURNS_MAX_US);
+    return (uint32_t)us;
+}
+
+/* The median of the moments on the nodes is sent from now on. R19 */
+static void rl_queue_agree(const struct redlock_client *c, struct redlock_lock *lock)
+{
+    const uint64_t *since = lock->priv.fair.since_on;
+    unsigned known = 0, i, j;
+
+    for (i = 0; i < c->priv.count; i++)
+        known += since[i] != 0;
+    for (i = 0; i < c->priv.count && lock->priv.fair.since_ms >> 32 == 0; i++) {
+        unsigned before = 0, same = 0;
+        for (j = 0; j < c->priv.count; j++) {
+            before += since[j] != 0 && since[j] < since[i];
+            same += since[j] != 0 && since[j] == since[i];
+        }
+        if (since[i] != 0 && before <= known / 2 && known / 2 < before + same)
+            lock->priv.fair.since_ms = since[i];
+    }
+}
+
+/* An attempt begins, or is rolled back. A lease lasts for three pauses, until
+   the waiter is told: then it has four, so that the second one has two before it asks. R19 */
+REDLOCK_PRIVATE void rl_queue_again(const struct redlock_client *c, struct redlock_lock *lock)
+{
+    uint32_t turns_ms = rl_turns_us(c, lock) / 1000U,
+             pause_ms = c->priv.settings.retry_delay_max_ms;
+
+    rl_queue_agree(c, lock);
+    if (lock->priv.fair.since_ms >> 32 == 0)
+        lock->priv.fair.since_ms = (c->priv.now_us - lock->priv.fair.began_us) / RL_MS_US;
+    lock->priv.fair.lease_ms = 3 * (turns_ms > pause_ms ? turns_ms : pause_ms) + RL_LEASE_MS;
+    lock->priv.fair.answer_ms = rl_quorum_trip_us(c) * 4 / 1000U + 1;
+}
+
+REDLOCK_PRIVATE int rl_queue_begin(struct redlock_client *c, struct redlock_lock *lock)
+{
+    if (lock->priv.fair.entered == 0 &&
+        rl_random(c, lock->priv.fair.name, sizeof lock->priv.fair.name) != 0)
+        return -1;
+    if (rl_past(c, lock->priv.started_us + c->priv.settings.retry_delay_max_ms * (RL_MS_US / 4)))
+        lock->priv.fair.tries = 0;
+    rl_queue_again(c, lock);
+    c->priv.waiting = 1;
+    memset(lock->priv.fair.since_on, 0, sizeof lock->priv.fair.since_on);
+    lock->priv.fair.refused = lock->priv.fair.is_free = 0;
+    lock->priv.fair.told = lock->priv.fair.told_here = 0;
+    lock->priv.fair.place = 0;
+    return 0;
+}
+
+REDLOCK_PRIVATE const char *rl_queue_refused(struct redlock_lock *lock,
+                                             const struct redlock_node *node)
+{
+    struct rl_place place;
+    const char *rest = rl_place_of(&node->priv.reader.item, &place);
+    unsigned bit = node->priv.bit;
+
+    rl_set(&lock->priv.fair.refused, bit);
+    if (place.since_ms == 0)
+        return rest;
+    lock->priv.fair.since_on[node->priv.index] = place.since_ms;
+    if (lock->priv.fair.place < place.place)
+        lock->priv.fair.place = place.place;
+    if (!place.is_free)
+        return rest;
+    rl_set(&lock->priv.fair.is_free, bit);
+    return NULL;
+}
+
+/* A waiter in the queue was refused. It comes back when its turn may be near. But if the lock is free,
+   and it is one of the first two: when those in front of it have had time to ask, or are dead, and
+   have lost their places. R6, R19 */
+static void rl_queue_pauses(struct redlock_client *c, struct redlock_lock *lock)
+{
+    uint32_t trip_us = rl_quorum_trip_us(c), turns_us = rl_turns_us(c, lock);
+    uint32_t pause_us = rl_backoff_us(c, &c->priv.settings, UINT8_MAX);
+    uint32_t soon_us = (3 * trip_us + trip_us / 4 + rl_random_below(c, trip_us / 2))
+                       << lock->priv.fair.soon;
+
+    if (pause_us < turns_us)
+        pause_us = turns_us + rl_random_below(c, turns_us / 2);
+    if (rl_is_quorum(c, lock->refused & ~(unsigned)lock->priv.fair.is_free)) {
+        lock->priv.fair.soon = 0;
+    } else if (lock->priv.fair.place <= 1 && soon_us < pause_us &&
+               lock->priv.fair.soon < RL_SOON_MAX) {
+        pause_us = soon_us;
+        lock->priv.fair.soon++;
+    }
+    lock->priv.op.notified = 0;
+    rl_lock_enter(lock, RL_PAUSING, c->priv.now_us + 1 + pause_us);
+}
+
+/* A waiter that is told asks: the first one at once, when a quorum has told it; the second when the
+   first may be dead. A server that tells for nothing is heeded a few times. R19 */
+static void rl_queue_heeds(struct redlock_client *c, struct redlock_lock *lock)
+{
+    uint32_t trip_us = rl_quorum_trip_us(c);
+    int told = lock->priv.fair.told_here || rl_is_quorum(c, lock->priv.fair.told);
+
+    if (!told || lock->priv.op.notified || lock->priv.fair.tries >= RL_TOLD_MAX)
+        return;
+    lock->priv.op.notified = 1;
+    lock->priv.fair.tries++;
+    lock->priv.fair.soon = 0;
+    rl_not_after(&lock->priv.due_us, lock->priv.fair.place == 0
+                                         ? c->priv.now_us
+                                         : c->priv.now_us + trip_us + rl_random_below(c, trip_us));
+}
+
+/* ---- Pauses ---------------------------------------------------------------------------------- */
+
 /* Contention, and connections that broke, are soon over. Other reasons are not: an attempt without
    replies would fail for ever in one tick, so a pause is at least 1 ms. R6 */
 REDLOCK_PRIVATE int rl_wait_begins(struct redlock_client *c, struct redlock_lock *lock)
@@ -60,25 +204,19 @@ REDLOCK_PRIVATE int rl_wait_begins(struct redlock_client *c, struct redlock_lock
                 (lock->priv.outcome == REDLOCK_UNREACHABLE && lock->priv.round.resent != 0);
     uint64_t due_us = c->priv.now_us + 1;
 
-    if (quick && rl_may_retry_quickly(lock)) {
-        due_us += rl_quick_us(c, ++lock->priv.op.quick);
+    if (rl_is_queued(lock)) {
+        rl_queue_pauses(c, lock);
+    } else if (quick && rl_may_retry_quickly(lock)) {
+        rl_lock_enter(lock, RL_PAUSING, due_us + rl_quick_us(c, ++lock->priv.op.quick));
     } else if (!lock->priv.op.waits) {
         return 0;
     } else {
-        due_us += RL_MS_US + rl_pause_us(c, lock);
+        rl_lock_enter(lock, RL_PAUSING, due_us + RL_MS_US + rl_pause_us(c, lock));
         lock->priv.op.quick = 0;
     }
-    rl_not_after(&due_us, lock->priv.until_us); /* the last attempt is made when the wait ends */
-    rl_lock_enter(lock, RL_PAUSING, due_us);
+    rl_not_after(&lock->priv.due_us,
+                 lock->priv.until_us); /* the last attempt is made when the wait ends */
     return 1;
-}
-
-/* This client had the lock a moment ago, and others wait for it: it is a waiter like them, as if
-   it was refused. R19 */
-REDLOCK_PRIVATE void rl_wait_yields(struct redlock_client *c, struct redlock_lock *lock)
-{
-    lock->priv.outcome = REDLOCK_HELD;
-    rl_lock_enter(lock, RL_PAUSING, c->priv.now_us);
 }
 
 /* ---- Notification ---------------------------------------------------------------------------- */
@@ -96,6 +234,28 @@ static int rl_waits_for_a_holder(const struct redlock_lock *lock)
     return lock->priv.state == RL_ROLLING_BACK || lock->priv.state == RL_PAUSING;
 }
 
+/* Whether the key is the lease of this waiter. R19 */
+static int rl_is_lease(const struct redlock_lock *lock, const char *key, size_t key_size,
+                       size_t known)
+{
+    char tail[RL_LEASE_TAIL] = {':', 'w', 'a', 'i', 't', ':'};
+
+    if (key_size != lock->key_size + sizeof tail || known != key_size ||
+        memcmp(key, lock->key, lock->key_size) != 0)
+        return 0;
+    resp_hex(tail + 6, lock->priv.fair.name, RL_NAME_SIZE);
+    return memcmp(key + lock->key_size, tail, sizeof tail) == 0;
+}
+
+/* Whether the change of a key tells a waiter in the queue: that of its lease; or that of the lock, if it
+   is one of the first two, as nobody tells them when the lock expires. R19 */
+static int rl_queue_is_told(const struct redlock_lock *lock, int is_of_the_lock, const void *key,
+                            size_t key_size, size_t known)
+{
+    return is_of_the_lock ? lock->priv.fair.place <= 1
+                          : rl_is_lease(lock, (const char *)key, key_size, known);
+}
+
 /* Nodes report that the lock with this key may be free; only its first `known` bytes are known. If
    they are a quorum now, one waiter retries: the one whose pause ends first. The others count
    notifications anew. But a waiter that needs further keys may retry in vain, so it does not retry
@@ -104,8 +264,8 @@ REDLOCK_PRIVATE void rl_notify(struct redlock_client *c, unsigned nodes, const v
                                size_t key_size, size_t known)
 {
     struct redlock_lock *lock, *next, *notified = NULL;
-    enum rl_heed heed;
     unsigned list;
+    int has_key;
 
     if (REDLOCK_MINIMAL || !c->priv.waiting)
         return;
@@ -113,15 +273,15 @@ REDLOCK_PRIVATE void rl_notify(struct redlock_client *c, unsigned nodes, const v
     for (list = RL_TURN; list <= RL_WAIT; list++)
         for (lock = rl_first(c, list); lock != NULL; lock = next) {
             next = lock->priv.next;
-            if (rl_waits_for_a_holder(lock))
+            if (rl_waits_for_a_holder(lock) || lock->priv.fair.entered != 0)
                 c->priv.waiting = 1;
-            heed = REDLOCK_FAIR ? rl_fair_notified(c, lock, nodes, key, key_size, known)
-                                : RL_NOT_QUEUED;
-            if (heed == RL_HEEDED)
+            has_key = key == NULL || rl_has_key(lock, key, key_size, known);
+            if (REDLOCK_FAIR && lock->priv.fair.entered != 0 &&
+                rl_queue_is_told(lock, has_key, key, key_size, known)) {
+                rl_set(&lock->priv.fair.told, nodes);
                 rl_lock_schedule(c, lock);
-            if (heed != RL_NOT_QUEUED)
-                continue;
-            if (!rl_has_key(lock, key, key_size, known))
+            }
+            if (!has_key || rl_is_queued(lock))
                 continue;
             rl_set(&lock->priv.attempt.free, nodes);
             if (notified != NULL) {
@@ -133,6 +293,25 @@ REDLOCK_PRIVATE void rl_notify(struct redlock_client *c, unsigned nodes, const v
         }
 }
 
+/* Tells the waiter in the queue of this key that has waited longest: the servers tell no waiter of the
+   client that has released it. R19 */
+static void rl_queue_tell_own(struct redlock_client *c, const struct redlock_key *key)
+{
+    struct redlock_lock *lock, *oldest = NULL;
+    unsigned list;
+
+    for (list = RL_TURN; list <= RL_WAIT; list++)
+        for (lock = rl_first(c, list); lock != NULL; lock = lock->priv.next)
+            if (lock->priv.fair.entered != 0 &&
+                rl_has_key(lock, key->bytes, key->size, key->size) &&
+                (oldest == NULL || lock->priv.fair.began_us < oldest->priv.fair.began_us))
+                oldest = lock;
+    if (oldest == NULL)
+        return;
+    oldest->priv.fair.told_here = 1;
+    rl_lock_schedule(c, oldest);
+}
+
 /* Notifies the waiters of this client after a release: servers do not notify the client that
    deleted. R7 */
 REDLOCK_PRIVATE void rl_notify_own(struct redlock_client *c, const struct redlock_lock *lock)
@@ -141,15 +320,21 @@ REDLOCK_PRIVATE void rl_notify_own(struct redlock_client *c, const struct redloc
 
     for (i = 0; !REDLOCK_MINIMAL && i <= rl_extra_keys(lock); i++) {
         struct redlock_key key = rl_key(lock, i);
+        if (REDLOCK_FAIR && c->priv.settings.fair)
+            rl_queue_tell_own(c, &key);
         rl_notify(c, c->priv.all, key.bytes, key.size, key.size);
     }
 }
 
 REDLOCK_PRIVATE void rl_wait_ends(struct redlock_client *c, struct redlock_lock *lock)
 {
-    if (REDLOCK_FAIR)
-        rl_fair_end_pause(c, lock);
-    if (lock->priv.op.notified)
+    if (REDLOCK_FAIR && lock->priv.fair.entered != 0)
+        (void)rl_send(c, lock, lock->priv.fair.entered & c->priv.in[REDLOCK_NODE_READY], RL_LEAVE,
+                      RL_NO_REPLY);
+    lock->priv.fair.entered = 0;
+    if (lock->priv.op.notified ||
+        (REDLOCK_FAIR &&
+         (lock->priv.fair.told | lock->priv.fair.told_here | lock->priv.fair.is_free) != 0))
         rl_notify_own(c, lock);
     lock->priv.op.notified = 0;
 }
@@ -176,11 +361,9 @@ static void rl_hasten_retry(struct redlock_client *c, struct redlock_lock *lock)
 
 REDLOCK_PRIVATE int rl_wait_is_over(struct redlock_client *c, struct redlock_lock *lock)
 {
-    if (!(REDLOCK_FAIR && rl_fair_pauses(c, lock)))
+    if (rl_is_queued(lock))
+        rl_queue_heeds(c, lock);
+    else
         rl_hasten_retry(c, lock);
-    if (!rl_past(c, lock->priv.due_us))
-        return 0;
-    if (REDLOCK_FAIR)
-        rl_fair_end_pause(c, lock);
-    return 1;
+    return rl_past(c, lock->priv.due_us);
 }

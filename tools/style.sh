@@ -40,7 +40,7 @@ foreign() { # shellcheck disable=SC2086 # a list of words
 }
 check 'statics have the prefix of their file' none foreign
 untested() {
-    rules=$(sed -n 's/^   R\([0-9]*\) .*/\1/p' redlock.c fair.c node.c | sort -u)
+    rules=$(sed -n 's/^   R\([0-9]*\) .*/\1/p' redlock.c hold.c wait.c node.c | sort -u)
     [ -n "$rules" ] || echo 'no rule is found'
     for rule in $rules; do
         grep -q "$(printf 'r%02d' "$rule")_" test/engine/lock_*_test.c || echo "R$rule"

@@ -140,6 +140,7 @@ static void fake_note(int node, const struct mini_command *command)
     fake_copy(note->key, sizeof note->key, command->keys[0]);
     fake_copy(note->token, sizeof note->token, command->arguments[0]);
     note->repairs = command->repairs;
+    note->queues = command->queues;
     note->ttl_ms = command->ttl_ms;
 }
 

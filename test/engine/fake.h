@@ -62,6 +62,7 @@ struct fake_command {
     char key[80], token[128];
     uint32_t ttl_ms;
     int repairs; /* an extension that may create the key */
+    int queues;  /* a script of the wait queue */
 };
 
 extern struct fake_node fake_nodes[FAKE_NODES];

@@ -1,30 +1,46 @@
 /* lock_fair_test.c - the wait queue of a lock (R19), on simulated servers. A round trip takes 1 ms, and so does a notification.
+   lock_turns_test.c has many clients.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
 #include "one_lock.h"
 
-/* Tokens of other clients: their first eight characters are their names in the queue. */
+/* Other clients: their names in the queue. */
 #define HOLDER "0123abcd-of-another-client"
-#define FIRST "aaaaaaaa-of-another-client"
-#define SECOND "bbbbbbbb-of-another-client"
-#define THIRD "cccccccc-of-another-client"
+#define FIRST "aaaaaaaaaaaaaaaa"
+#define SECOND "bbbbbbbbbbbbbbbb"
+#define THIRD "cccccccccccccccc"
+
+enum { LONG_PAUSE = 600000, TWO_TRIPS = 2 * MS + 300 };
 
 /* Another client stands in the queue of "k" on the nodes from..to, in front of all that begin to wait now; those with a smaller
    `since` are in front of it. */
-static void stands(const char *token, uint64_t since, int from, int to)
+static void stands(const char *name, uint64_t since, int from, int to)
 {
     for (; from <= to; from++) {
         struct mini_waiter *at = fake_nodes[from].server.waiters;
         while (at->key.size != 0)
             at++;
+        memset(at, 0, sizeof *at);
         at->key.size = 1;
         at->key.bytes[0] = 'k';
-        memcpy(at->name, token, 8);
+        memcpy(at->name, name, sizeof at->name);
         at->since = since;
         at->until_us = at->leased_until_us = UINT64_MAX;
         at->answer_ms = 5;
     }
+}
+
+static struct mini_waiter *entry(int node, const char *name)
+{
+    unsigned i;
+
+    for (i = 0; i < MINI_WAITERS; i++) {
+        struct mini_waiter *at = &fake_nodes[node].server.waiters[i];
+        if (at->key.size != 0 && (name == NULL || memcmp(at->name, name, sizeof at->name) == 0))
+            return at;
+    }
+    return NULL;
 }
 
 static unsigned in_queue(int node)
@@ -36,30 +52,42 @@ static unsigned in_queue(int node)
     return n;
 }
 
-/* A fair client of `count` nodes that has just held the lock for longer than a round trip. */
-static void begin_fair(unsigned count)
+static void leaves(const char *name, int from, int to)
+{
+    for (; from <= to; from++)
+        if (entry(from, name) != NULL)
+            entry(from, name)->key.size = 0;
+}
+
+/* So many attempts have reached the node: through the gate, or without it. */
+static unsigned attempts(int node, int gate)
+{
+    unsigned i, n = 0;
+
+    for (i = 0; i < fake_logged; i++)
+        n += fake_log[i].node == node && (fake_log[i].kind == 'S' || fake_log[i].kind == 'F') &&
+             fake_log[i].queues == gate;
+    return n;
+}
+
+static void set_fair(uint32_t pause_ms)
 {
     memset(&settings, 0, sizeof settings);
     settings.fair = 1;
-    begin(count);
-    acquire(0);
-    fake_pass(&client, 5 * MS);
-    release(1000);
-    fake_pass(&client, 100 * MS);
-    fake_logged = 0;
+    settings.retry_delay_ms = settings.retry_delay_max_ms = pause_ms;
 }
 
-/* Each run draws other random numbers. */
-static void draw(unsigned run)
+/* A fair client of `count` nodes, which is connected, with pauses of 10 min: only what a test does leads to an attempt. */
+static void begin_fair(unsigned count)
 {
-    uint8_t unused[32];
-
-    fake_io()->entropy(NULL, unused, run);
+    set_fair(LONG_PAUSE);
+    begin(count);
+    warm_up();
 }
 
 static void wait_for_it(void)
 {
-    redlock_acquire_start(&client, &lock, 20000);
+    redlock_acquire_start(&client, &lock, 3600000);
     fake_pass(&client, 10 * MS);
 }
 
@@ -74,32 +102,50 @@ static void wait_behind(unsigned others, unsigned count)
     for (i = 0; i < others; i++)
         stands(names[i], 1 + i, 0, (int)count - 1);
     wait_for_it();
+    fake_logged = 0;
 }
 
-/* Another client takes the lock, and the servers notify. */
-static void taken_by(const char *token, int from, int to)
+static void put_lease(char *text, const struct redlock_lock *of)
 {
-    for (; from <= to; from++) {
-        fake_put(from, "k", "", 1);
-        fake_delete(from, "k");
-        fake_put(from, "k", token, 60000);
-    }
-}
-
-/* The server tells the waiter that it comes near. */
-static void wake(int from, int to)
-{
-    char own[32];
     unsigned i;
 
-    memcpy(own, "k:", 2);
-    for (i = 0; i < 4; i++)
-        sprintf(own + 2 + 2 * i, "%02x", lock.token[i]);
+    text += sprintf(text, "%.*s:wait:", (int)of->key_size, (const char *)of->key);
+    for (i = 0; i < sizeof of->priv.fair.name; i++)
+        text += sprintf(text, "%02x", of->priv.fair.name[i]);
+}
+
+/* The servers from..to tell a waiter. */
+static void tell(const struct redlock_lock *to_whom, int from, int to)
+{
+    char lease[200];
+
+    put_lease(lease, to_whom);
     for (; from <= to; from++) {
-        fake_put(from, own, "", 1);
-        fake_delete(from, own);
+        fake_put(from, lease, "", 1);
+        fake_delete(from, lease);
     }
 }
+
+/* Another client's release: the key is gone, and the first two are told; or only this one. */
+static void released(int from, int to)
+{
+    delete_on(from, to);
+    tell(&lock, from, to);
+}
+
+/* Sends bytes to the client, as node i. */
+static void push(int i, const char *bytes)
+{
+    struct fake_node *n = &fake_nodes[i];
+    unsigned size = (unsigned)strlen(bytes);
+
+    memcpy(n->out + n->out_used, bytes, size);
+    n->out_used += size;
+    n->due[n->dues].end = n->out_used;
+    n->due[n->dues++].ready_us = fake_now_us;
+}
+
+/* ---- The gate ------------------------------------------------------------------------------- */
 
 static void r19_only_waiters_enter(void)
 {
@@ -108,389 +154,500 @@ static void r19_only_waiters_enter(void)
     begin_fair(3);
     held_by(HOLDER, 0, 2);
     is_int(acquire(0), REDLOCK_HELD, "r19: wait_ms 0: held");
-    is_int((int)fake_count(-1, 'W'), 0, "r19: wait_ms 0: no queue");
+    is_int((int)attempts(0, 1), 0, "r19: wait_ms 0: it passes the gate");
+    is_int((int)in_queue(0), 0, "r19: and enters no queue");
+    set_fair(100);
+    begin(3);
+    held_by(HOLDER, 0, 2);
     wait_for_it();
-    fake_pass(&client, 500 * MS);
-    ok(fake_count(0, 'W') > 1, "r19: a waiter enters it, and looks again");
+    fake_pass(&client, 2000 * MS);
+    ok(attempts(0, 1) > 1 && attempts(0, 0) == 0, "r19: a waiter enters it, and asks again");
     is_int((int)in_queue(0), 1, "r19: it stands there once");
-    redlock_cancel(&client, &lock);
-    fake_pass(&client, 5 * MS);
-    is_int((int)in_queue(0), 0, "r19: cancelled: it takes itself out");
-    stands(FIRST, 1, 0, 2);
-    acquire(200);
-    is_int((int)in_queue(0), 1, "r19: and so it does at the end of its wait, but nobody else");
-    if (!REDLOCK_MINIMAL) {
-        begin_fair(3);
-        held_by(HOLDER, 0, 2);
-        set_extra_keys(&lock, more, 1);
-        acquire(100);
-        is_int((int)fake_count(-1, 'W'), 0, "r19: not with several keys");
-        release(100);
-        is_int((int)fake_count(-1, 'U'), 0, "r19: nor a release of them");
-    }
+    begin(3);
+    held_by(HOLDER, 0, 2);
+    set_extra_keys(&lock, more, 1);
+    acquire(100);
+    is_int((int)in_queue(0), 0, "r19: not with several keys");
     begin_with_defaults(3);
     held_by(HOLDER, 0, 2);
     acquire(100);
-    is_int((int)fake_count(-1, 'W'), 0, "r19: not by default");
-    held_by(HOLDER, 0, -1);
+    is_int((int)attempts(0, 1), 0, "r19: not by default");
+    is_int((int)in_queue(0), 0, "r19: there is no queue");
     delete_on(0, 2);
-    acquire(100);
-    release(100);
-    is_int((int)fake_count(-1, 'U'), 0, "r19: nor a release by default");
-}
-
-/* Without a queue a waiter retries after a random part of a round trip. */
-static void r19_the_first_asks_at_once(void)
-{
-    unsigned run, late = 0, free_before;
-
-    for (run = 0; run < 20; run++) {
-        begin_fair(5);
-        draw(run);
-        held_by(HOLDER, 0, 4);
-        wait_for_it();
-        delete_on(0, 2);
-        fake_pass(&client, 2050);
-        late += lock.status != REDLOCK_OK;
-    }
-    is_int((int)late, 0,
-           "r19: the first waiter asks as soon as a quorum is free, in 20 runs of 20");
-    wait_behind(0, 5);
-    free_before = fake_count(-1, 'S');
-    delete_on(0, 1);
-    fake_pass(&client, 20 * MS);
-    is_int((int)fake_count(-1, 'S'), (int)free_before, "r19: not before");
-}
-
-static void r19_the_second_waits_for_the_first(void)
-{
-    unsigned asked, looked;
-
-    wait_behind(1, 3);
-    asked = fake_count(0, 'S');
-    looked = fake_count(0, 'W');
-    delete_on(0, 2);
-    fake_pass(&client, 1300);
-    is_int((int)fake_count(0, 'W'), (int)looked, "r19: the second waiter does not look at once");
-    fake_pass(&client, 400);
-    is_int((int)fake_count(0, 'W'), (int)looked + 1, "r19: but half a round trip later");
-    fake_pass(&client, 1200);
-    is_int((int)fake_count(0, 'S'), (int)asked,
-           "r19: it lets the first one ask for two round trips");
-    fake_pass(&client, 1700);
-    is_int(lock.status, REDLOCK_OK, "r19: then it asks: the first is dead");
-    release(1000);
-    is_int((int)in_queue(0), 1, "r19: its release tells the first one to look");
-    fake_pass(&client, 6 * MS);
-    acquire(0);
-    release(1000);
-    is_int((int)in_queue(0), 0, "r19: it has not, so the next release takes it out of the queue");
-
-    wait_behind(1, 3);
-    looked = fake_count(0, 'W');
-    delete_on(0, 2);
-    wake(0, 2);
-    fake_pass(&client, 1300);
-    is_int((int)fake_count(0, 'W'), (int)looked,
-           "r19: nor does it look at once when the release tells it, too");
-
-    wait_behind(1, 3);
-    asked = fake_count(0, 'S');
-    delete_on(0, 2);
-    fake_pass(&client, 1900); /* it has looked when the lock was free */
-    taken_by(FIRST, 0, 2);
-    fake_pass(&client, 20 * MS);
-    is_int((int)fake_count(0, 'S'), (int)asked, "r19: it does not ask when the first one has it");
-    delete_on(0, 2);
-    fake_pass(&client, 2050);
-    is_int(lock.status, REDLOCK_OK, "r19: it is the first now: the holder does not count");
-}
-
-static void r19_one_far_behind_is_notified(void)
-{
-    unsigned asked, looked;
-
-    wait_behind(2, 3);
-    asked = fake_count(-1, 'S');
-    looked = fake_count(0, 'W');
-    delete_on(0, 2);
-    held_by(FIRST, 0, 2);
-    fake_pass(&client, 30 * MS);
-    is_int((int)fake_count(-1, 'S'), (int)asked, "r19: the third waiter does not ask");
-    is_int((int)fake_count(0, 'W'), (int)looked, "r19: nor look");
-    wake(0, 0);
-    fake_pass(&client, 5 * MS);
-    is_int((int)fake_count(0, 'W'), (int)looked, "r19: one node is no quorum");
-    wake(1, 2);
-    fake_pass(&client, 1100);
-    is_int((int)fake_count(0, 'W'), (int)looked + 1, "r19: it looks when it comes near");
-    fake_pass(&client, 2000 * MS);
-    ok(fake_count(0, 'W') > looked + 1, "r19: it looks from time to time in any case");
-    is_int((int)fake_count(-1, 'S'), (int)asked, "r19: and does not ask");
-}
-
-/* All in front of it are dead: it has seen that the lock is free, and asks half a round trip later for each of them. */
-static void r19_a_free_lock_is_not_left_alone(void)
-{
-    wait_behind(3, 3);
-    delete_on(0, 2);
-    wake(0, 2);
-    fake_pass(&client, 3300);
-    is_int(lock.status, REDLOCK_PENDING, "r19: three in front: not at once");
-    fake_pass(&client, 1700);
-    is_int(lock.status, REDLOCK_OK, "r19: half a round trip later for each");
-
-    wait_behind(2, 3);
-    delete_on(0, 2);
-    wake(0, 2);
-    fake_pass(&client, 1500);
-    taken_by(THIRD, 0, 2);
+    is_int(acquire(100), REDLOCK_OK, "r19: acquired");
     fake_logged = 0;
-    fake_pass(&client, 30 * MS);
-    is_int((int)fake_count(-1, 'S'), 0, "r19: not if somebody else has taken it meanwhile");
-    is_int((int)fake_count(-1, 'W'), 0, "r19: nor is there a look");
+    release(100);
+    ok(fake_logged > 0 && !fake_log[0].queues, "r19: nor a release by default");
 }
 
-static void r19_the_place_is_that_of_a_quorum(void)
+static void r19_nobody_waits(void)
 {
+    uint64_t start;
+
     begin_fair(5);
-    held_by(HOLDER, 0, 4);
-    stands(FIRST, 1, 0, 1);
-    stands(SECOND, 2, 0, 1);
-    wait_for_it();
-    delete_on(0, 4);
-    fake_pass(&client, 2050);
-    is_int(lock.status, REDLOCK_OK, "r19: the first on three of five nodes is the first");
-    begin_fair(5);
-    held_by(HOLDER, 0, 4);
+    start = fake_now_us;
+    is_int(acquire(1000), REDLOCK_OK, "r19: nobody competes for it: acquired");
+    ok(since(start) <= MS + 100, "r19: within one round trip, %ld us", since(start));
+    is_int((int)in_queue(0), 0, "r19: there is no queue");
+    is_int(release(1000), REDLOCK_OK, "r19: released");
+    is_int((int)fake_keys_left(), 0, "r19: no key is left");
+}
+
+/* A client that takes the lock again at once stands behind those that wait, and so does a newcomer. */
+static void r19_newcomers_stand_behind(void)
+{
+    begin_fair(3);
     stands(FIRST, 1, 0, 2);
-    wait_for_it();
-    delete_on(0, 4);
-    fake_pass(&client, 2050);
-    is_int(lock.status, REDLOCK_PENDING, "r19: the first on two is not");
-    begin_fair(5);
-    fake_nodes[2].server.no_queue = fake_nodes[3].server.no_queue = 1;
-    held_by(HOLDER, 0, 4);
-    stands(FIRST, 1, 4, 4);
-    stands(SECOND, 2, 4, 4);
-    wait_for_it();
-    delete_on(0, 4);
-    fake_pass(&client, 5 * MS);
-    is_int(lock.status, REDLOCK_PENDING, "r19: nor the first on two, if two more do not tell");
+    redlock_acquire_start(&client, &lock, 20000);
+    fake_pass(&client, 2 * MS);
+    is_int(lock.status, REDLOCK_PENDING, "r19: the lock is free, but somebody waits for it");
+    is_int((int)in_queue(0), 2, "r19: the newcomer stands behind");
+    is_int((int)entry(0, FIRST)->answer_ms, 0, "r19: and tells the one in front");
+    is_int((int)fake_keys_left(), 0, "r19: no key is set");
+    leaves(FIRST, 0, 2);
+    fake_pass(&client, 6 * MS);
+    is_int(lock.status, REDLOCK_OK,
+           "r19: that one has left: it asks again a few round trips later");
 }
 
-static void r19_the_name_stays(void)
+static void r19_a_dead_waiter_loses_its_place(void)
 {
-    unsigned i, names = 0, tokens = 0;
+    int i;
+
+    begin_fair(3);
+    stands(FIRST, 1, 0, 2);
+    stands(SECOND, 2, 0, 2);
+    for (i = 0; i < 3; i++)
+        entry(i, FIRST)->leased_until_us = fake_now_us;
+    redlock_acquire_start(&client, &lock, 20000);
+    fake_pass(&client, 2 * MS);
+    is_int((int)in_queue(0), 2, "r19: one whose lease is over is out");
+    is_int(lock.status, REDLOCK_PENDING, "r19: the other one in front is told");
+    fake_pass(&client, 20 * MS);
+    is_int(lock.status, REDLOCK_OK, "r19: it has not asked: then it is dead, too");
+    is_int((int)in_queue(0), 0, "r19: the one that has the lock stands in no queue");
+}
+
+/* The attempt reaches a node late, so that by the clock of that node it began to wait later. */
+static void r19_the_moment_is_agreed_on(void)
+{
+    begin_fair(5);
+    held_by(HOLDER, 0, 4);
+    fake_nodes[0].hung = 1;
+    wait_for_it();
+    fake_pass(&client, 30 * MS);
+    fake_resume(0);
+    is_int((int)in_queue(0), 1, "r19: it stands in the queue once");
+    ok(entry(0, NULL)->since == entry(1, NULL)->since, "r19: all nodes have the same moment");
+}
+
+static void r19_tokens_are_fresh(void)
+{
+    unsigned i, n = 0, same = 0;
+    uint8_t name[8];
     const char *last = NULL;
 
     wait_behind(0, 3);
+    memcpy(name, lock.priv.fair.name, sizeof name);
     for (i = 0; i < 5; i++) {
-        delete_on(0, 1);
-        held_by(SECOND, 0, 1); /* it is notified, and refused again */
+        released(0, 1);
+        held_by(HOLDER, 0, 1);
         fake_pass(&client, 20 * MS);
     }
     for (i = 0; i < fake_logged; i++) {
         if (fake_log[i].kind != 'S' || fake_log[i].node != 0)
             continue;
-        names += last != NULL && memcmp(fake_log[i].token, last, 8) == 0;
-        tokens += last == NULL || memcmp(fake_log[i].token + 8, last + 8, 32) != 0;
+        n++;
+        same += last != NULL && memcmp(fake_log[i].token, last, 4) == 0;
         last = fake_log[i].token;
     }
-    is_int((int)tokens, 6, "r19 r01: six attempts, each with another token");
-    is_int((int)names, 5, "r19: all with the same name");
+    ok(n == 5 && same == 0, "r19 r01: %u attempts, each with another token", n);
+    ok(memcmp(name, lock.priv.fair.name, sizeof name) == 0, "r19: all with the same name");
+    ok(memcmp(name, lock.token, sizeof name) != 0, "r19: which is no part of the token");
+    is_int((int)in_queue(0), 1, "r19: it stands there once");
 }
 
-/* The client holds the lock and releases it; another client may wait. `wait_ms` is that of the release. */
-static void hold_and_release(int others, uint32_t wait_ms)
+/* Two nodes grant it, three refuse it. */
+static void r19_a_rollback_puts_it_back(void)
 {
-    begin_fair(3);
-    acquire(0);
-    fake_pass(&client, 5 * MS);
-    if (others)
-        stands(FIRST, 1, 0, 2);
-    release(wait_ms);
-}
+    uint64_t began;
 
-/* The client acquires the lock again; its first commands arrive. */
-static void ask_again(void)
-{
-    fake_logged = 0;
-    redlock_acquire_start(&client, &lock, 20000);
-    fake_pass(&client, 500);
-}
-
-static void r19_looks_first_after_a_release(void)
-{
-    hold_and_release(1, 1000);
-    ask_again();
-    ok(fake_count(-1, 'S') == 0 && fake_count(-1, 'W') == 3,
-       "r19: somebody waits: the client that had the lock stands behind them");
-    taken_by(FIRST, 0, 2);
-    fake_pass(&client, 20 * MS);
-    is_int((int)fake_count(-1, 'S'), 0, "r19: so the waiter has it");
-    is_int((int)in_queue(0), 2, "r19: both are in the queue");
-    hold_and_release(0, 1000);
-    ask_again();
-    is_int((int)fake_count(-1, 'S'), 3, "r19: nobody waits: it asks at once");
-    hold_and_release(1, 1000);
-    redlock_lock_init(&lock, "l", 10000);
-    is_int(acquire(1000), REDLOCK_OK, "r19: for another key it asks at once");
-    is_int((int)fake_count(-1, 'W'), 0, "r19: without a look");
-    fake_pass(&client, 5 * MS);
-    release(1000);
-    redlock_lock_init(&lock, "k", 10000);
-    fake_pass(&client, 20 * MS);
-    ask_again();
-    is_int((int)fake_count(-1, 'S'), 3, "r19: and so it does some round trips later");
-}
-
-/* When a release has told a waiter to look, the waiter has three of its round trips for that, and 1 s at most. */
-static void r19_a_lease_ends_when_it_was_told(void)
-{
-    int i;
-
-    wait_behind(0, 3);
-    is_int((int)fake_nodes[0].server.waiters[0].answer_ms, 4, "r19: three round trips, and 1 ms");
-    begin_fair(3);
-    settings.node_timeout_ms = 5000;
-    settings.stall_ms = 10000;
-    begin(3);
-    for (i = 0; i < 3; i++)
-        fake_nodes[i].delay_us = 800 * MS;
-    for (i = 0; i < 3; i++) { /* the time of the replies becomes known */
-        acquire(0);
-        fake_pass(&client, 2000 * MS);
-        release(5000);
-    }
-    held_by(HOLDER, 0, 2);
-    redlock_acquire_start(&client, &lock, 20000);
-    fake_pass(&client, 5000 * MS);
-    is_int((int)fake_nodes[0].server.waiters[0].answer_ms, 1000, "r19: 1 s at most");
-}
-
-/* Node 0 has kept the key of a holder, node 1 is free, and node 2 does not answer: the lock is neither free nor taken. */
-static void r19_looks_have_an_end(void)
-{
-    wait_behind(0, 3);
-    fake_nodes[2].refuses = 1;
-    fake_break(2);
-    delete_on(1, 1);
-    fake_logged = 0;
-    fake_pass(&client, 2000 * MS);
-    ok(fake_count(1, 'W') >= 20 && fake_count(1, 'W') < 60,
-       "r19: a waiter that sees no holder looks a few times, and then in pauses: %u",
-       fake_count(1, 'W'));
-}
-
-/* Again and again it sees that the lock is free, and others take it: that is no reason to become slow. */
-static void r19_holders_renew_the_patience(void)
-{
-    int i;
-
-    wait_behind(2, 3);
-    for (i = 0; i < 24; i++) {
-        delete_on(0, 2);
-        wake(0, 2);
-        fake_pass(&client, 1500);
-        taken_by(THIRD, 0, 2);
-        fake_pass(&client, 3 * MS);
-        wake(0, 2);
-        fake_pass(&client, 3 * MS);
-    }
-    is_int(lock.status, REDLOCK_PENDING, "r19: many others were faster");
-    delete_on(0, 2);
-    wake(0, 2);
-    fake_pass(&client, 6 * MS);
-    is_int(lock.status, REDLOCK_OK, "r19: then it asks as soon as before");
-}
-
-/* Node 0 has kept a stale key, and node 2 does not notify, so it is not looked at. */
-static void r19_a_node_without_notification_votes(void)
-{
-    begin_fair(3);
-    fake_nodes[2].server.no_pushes = 1;
-    fake_break(2);
+    begin_fair(5);
+    held_by(HOLDER, 0, 4);
+    wait_for_it();
+    began = entry(0, NULL)->since;
     fake_pass(&client, 100 * MS);
+    delete_on(0, 1);
+    tell(&lock, 0, 4);
+    fake_pass(&client, 10 * MS);
+    is_int((int)fake_keys_left(), 3, "r19: our keys are gone again");
+    is_int((int)in_queue(0), 1, "r19: it stands in the queue of a node that had granted it");
+    ok(entry(0, NULL)->since == began, "r19: at its place");
+    ok(entry(0, NULL)->leased_until_us > fake_now_us + 1000 * MS, "r19: with its lease");
+}
+
+/* ---- Who asks ------------------------------------------------------------------------------- */
+
+static void r19_the_first_asks_at_once(void)
+{
+    unsigned i, late = 0;
+
+    for (i = 0; i < 20; i++) {
+        uint8_t unused[32];
+        wait_behind(0, 5);
+        fake_io()->entropy(NULL, unused, i); /* each run draws other random numbers */
+        released(0, 2);
+        fake_pass(&client, TWO_TRIPS);
+        late += lock.status != REDLOCK_OK;
+    }
+    is_int((int)late, 0, "r19: the first waiter asks as soon as a quorum tells it, in 20 runs");
+    wait_behind(0, 5);
+    released(0, 1);
+    fake_pass(&client, 20 * MS);
+    is_int((int)attempts(0, 1), 0, "r19: not before");
+    wait_behind(0, 5);
+    delete_on(0, 2);
+    fake_pass(&client, TWO_TRIPS);
+    is_int(lock.status, REDLOCK_OK, "r19: also when the lock expires, so that nobody tells it");
+}
+
+static void r19_the_second_asks_later(void)
+{
+    wait_behind(1, 3);
+    released(0, 2);
+    fake_pass(&client, 1900);
+    is_int((int)attempts(0, 1), 0, "r19: the second waiter does not ask at once");
+    leaves(FIRST, 0, 2);
+    fake_pass(&client, 2500);
+    is_int(lock.status, REDLOCK_OK, "r19: but one or two round trips later");
+    wait_behind(1, 3);
+    released(0, 2);
+    held_by(FIRST, 0, 2);
+    leaves(FIRST, 0, 2);
+    fake_pass(&client, 6 * MS);
+    is_int((int)attempts(0, 1), 1, "r19: the first one has it: one attempt, ");
+    released(0, 2);
+    fake_pass(&client, TWO_TRIPS);
+    is_int(lock.status, REDLOCK_OK, "r19: which has told that it is the first now");
+}
+
+static void r19_one_far_behind_is_told(void)
+{
+    wait_behind(3, 3);
+    delete_on(0, 2);
+    held_by(FIRST, 0, 2);
+    fake_pass(&client, 100 * MS);
+    is_int((int)attempts(0, 1), 0, "r19: the fourth waiter does not ask when the lock changes");
+    tell(&lock, 0, 0);
+    fake_pass(&client, 10 * MS);
+    is_int((int)attempts(0, 1), 0, "r19: one node is no quorum");
+    tell(&lock, 1, 2);
+    fake_pass(&client, 10 * MS);
+    is_int((int)attempts(0, 1), 1, "r19: it asks when it is told");
+}
+
+/* Another client has the key on node 0; the waiter is the first of all. */
+static void r19_a_minority_is_no_obstacle(void)
+{
+    wait_behind(0, 3);
+    released(1, 2);
+    fake_pass(&client, TWO_TRIPS);
+    is_int(lock.status, REDLOCK_OK, "r19: a quorum is free, and tells it");
+}
+
+static void r19_told_for_nothing(void)
+{
+    unsigned i;
+
+    set_fair(0);
+    begin(3);
     held_by(HOLDER, 0, 2);
     wait_for_it();
-    delete_on(1, 2);
-    fake_pass(&client, 3000 * MS);
-    is_int(lock.status, REDLOCK_OK, "r19: a quorum is free, one of them unseen: it asks in time");
+    fake_logged = 0;
+    for (i = 0; i < 1000; i++) { /* for 10 s */
+        tell(&lock, 0, 2);
+        fake_pass(&client, 10 * MS);
+    }
+    ok(attempts(0, 1) >= 16 && attempts(0, 1) < 250,
+       "r19: told for nothing all the time: %u attempts in 10 s", attempts(0, 1));
+    delete_on(0, 2);
+    fake_pass(&client, 2000 * MS);
+    is_int(lock.status, REDLOCK_OK, "r19: it gets the lock in time");
 }
 
-static void r19_a_release_that_does_not_wait(void)
+/* The one in front never asks, but its lease does not end. */
+static void r19_a_free_lock_is_asked_for_seldom(void)
 {
-    hold_and_release(1, 0);
-    ask_again();
-    ok(fake_count(-1, 'S') == 0 && fake_count(-1, 'W') == 3,
-       "r19: it does not know whether somebody waits: it stands behind them");
+    unsigned i;
+
+    set_fair(0);
+    begin(3);
+    warm_up();
+    stands(FIRST, 1, 0, 2);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].server.waiters[0].answer_ms = 1000000;
+    redlock_acquire_start(&client, &lock, 3600000);
+    fake_pass(&client, 10000 * MS);
+    ok(attempts(0, 1) > 5 && attempts(0, 1) < 40, "r19: %u attempts in 10 s", attempts(0, 1));
 }
 
-/* The notifications come while the replies to a look are on their way, and are read together. */
-static void r19_notified_while_it_looks(void)
+static void r19_no_pause_has_a_floor(void)
 {
-    unsigned looked;
-
-    wait_behind(2, 3);
-    looked = fake_count(0, 'W');
-    while (fake_count(0, 'W') == looked) /* its pause is over */
-        fake_pass(&client, 100);
-    looked = fake_count(0, 'W');
-    wake(0, 2);
-    fake_sleep_us = 5 * MS;
-    fake_pass(&client, 20 * MS);
-    ok(fake_count(0, 'W') > looked, "r19: it looks again");
+    set_fair(REDLOCK_NONE);
+    settings.retry_delay_max_ms = 1;
+    begin(3);
+    held_by(HOLDER, 0, 2);
+    redlock_acquire_start(&client, &lock, 3600000);
+    fake_pass(&client, 1000 * MS);
+    ok(attempts(0, 1) < 70, "r19: without pauses: %u attempts in a second", attempts(0, 1));
 }
 
-/* Waiters that give up in any way leave the queue. */
+/* Redis 6.0 also notifies the client whose script changed a key: here its own lease, at each attempt. */
+static void r19_its_own_attempt_tells_nothing(void)
+{
+    int i;
+
+    set_fair(100);
+    begin(3);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].server.tells_caller = 1;
+    held_by(HOLDER, 0, 2);
+    stands(FIRST, 1, 0, 2);
+    wait_for_it();
+    fake_pass(&client, 5000 * MS);
+    ok(attempts(0, 1) > 10 && attempts(0, 1) < 120,
+       "r19: an attempt does not lead to the next one: %u in 5 s", attempts(0, 1));
+    leaves(FIRST, 0, 2);
+    released(0, 2);
+    fake_pass(&client, 10 * MS);
+    is_int(lock.status, REDLOCK_OK, "r19: and the waiter asks when it is told");
+}
+
+/* The longest key: its lease key must be known to the end. A lease of another waiter differs only there. */
+static void r19_long_keys(void)
+{
+    static char key[REDLOCK_KEY_MAX + 1];
+    struct redlock_lock other;
+    unsigned size = sizeof key - 1;
+    int i, fits = size + 22 <= RESP_TEXT_MAX &&
+                  size + 22 <= sizeof fake_nodes[0].session.tracked[0].bytes;
+
+    memset(key, 'x', size);
+    begin_fair(3);
+    for (i = 0; i < 3 && fits; i++)
+        mini_store(&fake_nodes[i].server, (struct mini_word){key, size},
+                   (struct mini_word){HOLDER, sizeof HOLDER - 1}, UINT64_MAX);
+    redlock_lock_init(&lock, key, 10000);
+    if (!fits)
+        return;
+    wait_for_it();
+    fake_logged = 0;
+    other = lock;
+    other.priv.fair.name[7] ^= 1;
+    for (i = 0; i < 3; i++) { /* as if it had read that lease */
+        char lease[200];
+        put_lease(lease, &other);
+        fake_nodes[i].session.tracked[30].size = (unsigned)strlen(lease);
+        memcpy(fake_nodes[i].session.tracked[30].bytes, lease, strlen(lease));
+    }
+    tell(&other, 0, 2);
+    fake_pass(&client, 10 * MS);
+    is_int((int)attempts(0, 1), 0, "r19: a long key: the lease of another waiter is not its own");
+    tell(&lock, 0, 2);
+    fake_pass(&client, 10 * MS);
+    is_int((int)attempts(0, 1), 1, "r19: its own lease is");
+}
+
+/* FLUSHALL: the keys of waiters are gone, too. */
+static void r19_all_keys_are_gone(int fair)
+{
+    int i;
+
+    set_fair(LONG_PAUSE);
+    settings.fair = (uint32_t)fair;
+    begin(3);
+    held_by(HOLDER, 0, 2);
+    wait_for_it();
+    for (i = 0; i < 3; i++) {
+        memset(fake_nodes[i].server.waiters, 0, sizeof fake_nodes[i].server.waiters);
+        fake_nodes[i].server.used = 0;
+        push(i, ">2\r\n$10\r\ninvalidate\r\n_\r\n");
+    }
+    fake_pass(&client, 10 * MS);
+    is_int(lock.status, REDLOCK_OK, "r19 r07: FLUSHALL wakes a waiter, fair %d", fair);
+}
+
+/* ---- Those that give up --------------------------------------------------------------------- */
+
 static void r19_all_that_give_up_leave(void)
 {
     int i;
+    unsigned logged;
 
-    begin_fair(3);
-    held_by(HOLDER, 0, 2);
-    wait_for_it();
+    wait_behind(0, 3);
     is_int((int)in_queue(0), 1, "r19: it waits");
+    redlock_cancel(&client, &lock);
+    fake_pass(&client, 5 * MS);
+    is_int((int)in_queue(0), 0, "r19: cancelled: it leaves the queue");
+    wait_behind(0, 3);
     fake_now_us += 3000 * MS;
-    redlock_release_start(&client, &lock, 0);
+    logged = fake_logged;
+    is_int(redlock_release_start(&client, &lock, 1000), REDLOCK_PENDING, "r19: released");
+    is_int((int)fake_logged, (int)logged, "r19: a start sends nothing");
     fake_pass(&client, 5 * MS);
     is_int((int)in_queue(0), 0, "r19: released while it waits: it leaves the queue");
     is_int(nodes[0].state, REDLOCK_NODE_READY, "r19: also when the client was not served for long");
+    wait_behind(0, 3);
+    tell(&lock, 0, 2);
+    fake_pass(&client, 1200); /* its attempt is under way */
+    redlock_cancel(&client, &lock);
+    fake_pass(&client, 5 * MS);
+    is_int(lock.status, REDLOCK_CANCELLED, "r19: cancelled while it asks");
+    is_int((int)in_queue(0), 0, "r19: it leaves the queue");
+    begin_fair(3);
+    held_by(HOLDER, 0, 2);
+    is_int(acquire(100), REDLOCK_TIMEOUT, "r19: the wait is over");
+    fake_pass(&client, 5 * MS);
+    is_int((int)in_queue(0), 0, "r19: it leaves the queue, too");
+    set_fair(LONG_PAUSE);
     settings.retries = 2;
     begin(3);
     held_by(HOLDER, 0, 2);
     wait_for_it();
-    for (i = 0; i < 3; i++) { /* it is notified, and refused again */
-        delete_on(0, 1);
-        held_by(SECOND, 0, 1);
+    for (i = 0; i < 3; i++) {
+        tell(&lock, 0, 2);
         fake_pass(&client, 20 * MS);
     }
     is_int(lock.status, REDLOCK_HELD, "r19: all attempts are used up");
-    is_int((int)in_queue(0), 0, "r19: it leaves the queue");
+    is_int((int)in_queue(0), 0, "r19: it leaves the queue, too");
 }
 
-static void r19_short_holds_need_no_queue(void)
+/* What a waiter does that is told and gives up. */
+enum { BEFORE_IT_ASKS, WHILE_IT_ASKS, WHILE_IT_WAITS_FOR_OTHERS };
+
+/* Two locks of the client wait, and a third waiter of another one. The one that is told gives up: the other one must not wait. */
+static void r19_a_hand_off_is_passed_on(int releases, int when)
 {
+    static const char *const whens[] = {"before it asks", "while it asks", "when it was refused"};
+    struct redlock_lock second;
+    unsigned asked;
+
     begin_fair(3);
-    acquire(0);
-    release(1000);
-    fake_pass(&client, 100 * MS);
-    held_by(HOLDER, 0, 2);
-    fake_logged = 0;
-    redlock_acquire_start(&client, &lock, 20000);
-    fake_pass(&client, 3900 * MS);
-    is_int((int)fake_count(-1, 'W'), 0,
-           "r19: a client with a short hold stays outside of the queue");
-    fake_pass(&client, 2500 * MS);
-    ok(fake_count(0, 'W') > 0, "r19: for the time of a lease");
-    begin(3);
     held_by(HOLDER, 0, 2);
     wait_for_it();
-    is_int((int)fake_count(0, 'W'), 1, "r19: one that has never held a lock enters it at once");
+    redlock_lock_init(&second, "k", 10000);
+    redlock_acquire_start(&client, &second, 60000);
+    fake_pass(&client, 20 * MS);
+    if (when == WHILE_IT_WAITS_FOR_OTHERS)
+        stands(FIRST, 1, 0, 2);
+    stands(THIRD, UINT64_MAX / 2, 0, 2);
+    entry(0, THIRD)->answer_ms = 1000;
+    released(0, 2);
+    fake_pass(&client, 1000);
+    for (asked = 0; when != BEFORE_IT_ASKS && attempts(2, 1) == 0 && asked < 100; asked++)
+        fake_pass(&client, 20);
+    if (when == WHILE_IT_WAITS_FOR_OTHERS)
+        fake_pass(&client, 1500);
+    leaves(FIRST, 0, 2);
+    if (releases)
+        redlock_release(&client, &lock, 0);
+    else
+        redlock_cancel(&client, &lock);
+    fake_pass(&client, 12 * MS);
+    is_int(second.status, REDLOCK_OK, "r19: the other one gets the lock: %s %s",
+           releases ? "released" : "cancelled", whens[when]);
+    redlock_release(&client, &second, 1000);
+    is_int((int)in_queue(0), 1, "r19: both have left the queue");
+    is_int((int)entry(0, THIRD)->answer_ms, 0, "r19: the third one is told");
+    redlock_deinit(&client);
 }
 
-/* Without a place a waiter is notified and retries as without a queue. */
+/* ---- The holder ----------------------------------------------------------------------------- */
+
+static void r19_a_release_tells_the_first_two(void)
+{
+    begin_fair(3);
+    is_int(acquire(1000), REDLOCK_OK, "r19: held");
+    stands(FIRST, 1, 0, 2);
+    stands(SECOND, 2, 0, 2);
+    stands(THIRD, 3, 0, 2);
+    entry(0, FIRST)->leased_until_us = fake_now_us;
+    is_int(release(1000), REDLOCK_OK, "r19: released");
+    is_int((int)in_queue(0), 2, "r19: the dead one is out");
+    ok(entry(0, SECOND)->answer_ms == 0 && entry(0, THIRD)->answer_ms == 0,
+       "r19: the two behind it are told");
+    ok(entry(1, FIRST)->answer_ms == 0 && entry(1, THIRD)->answer_ms == 5,
+       "r19: elsewhere the first two are");
+    is_int((long)(entry(1, FIRST)->leased_until_us - fake_now_us) / MS, 4,
+           "r19: their leases end when they had time to ask");
+    begin_fair(3);
+    is_int(acquire(0), REDLOCK_OK, "r19: held, by a client that did not wait");
+    stands(FIRST, 1, 0, 2);
+    is_int(release(0), REDLOCK_UNCONFIRMED, "r19: released, without a wait");
+    is_int((int)entry(0, FIRST)->answer_ms, 0, "r19: that tells, too");
+}
+
+static void r19_a_lost_lock_is_released(void)
+{
+    begin_fair(3);
+    is_int(acquire(0), REDLOCK_OK, "r19: held");
+    stands(FIRST, 1, 0, 2);
+    held_by(HOLDER, 0, 2);
+    is_int(release(1000), REDLOCK_LOST, "r19: another client has taken it: the release says so");
+    is_int((int)entry(0, FIRST)->answer_ms, 5, "r19: and tells nobody");
+    is_int(nodes[0].state, REDLOCK_NODE_READY, "r19: the node is not disconnected");
+}
+
+/* Node 2 does not answer the release, and is sent it again later. */
+static void r19_a_repeated_release_leaves(void)
+{
+    begin_fair(3);
+    held_by(HOLDER, 2, 2);
+    is_int(acquire(1000), REDLOCK_OK, "r19: held by two of three");
+    fake_pass(&client, 10 * MS);
+    is_int((int)in_queue(2), 1, "r19: it stands in the queue of the third");
+    fake_nodes[2].reply = "-BUSY Redis is busy\r\n";
+    is_int(release(100), REDLOCK_OK, "r19: released");
+    fake_pass(&client, 100 * MS);
+    fake_nodes[2].reply = NULL;
+    fake_pass(&client, 3000 * MS);
+    is_int((int)in_queue(2), REPEATS ? 0 : 1, "r19: the release that is repeated leaves it");
+}
+
+static void r19_fencing(void)
+{
+    uint64_t token;
+
+    begin_fair(3);
+    set_use_fencing(&lock, 1);
+    is_int(acquire(1000), REDLOCK_OK, "r19 r16: with a fencing token");
+    token = lock.fencing_token;
+    release(1000);
+    held_by(HOLDER, 0, 2);
+    wait_for_it();
+    is_int((int)in_queue(0), 1, "r19 r16: it waits in the queue");
+    released(0, 2);
+    fake_pass(&client, 3 * MS);
+    is_int(lock.status, REDLOCK_OK, "r19 r16: acquired");
+    ok(lock.fencing_token > token, "r19 r16: the token has grown");
+}
+
+static void r19_the_holder_is_known(void)
+{
+    char holder[60];
+
+    begin_fair(3);
+    held_by(HOLDER, 0, 2);
+    set_holder(&lock, holder, sizeof holder);
+    redlock_acquire_start(&client, &lock, 60000);
+    fake_pass(&client, 2 * MS);
+    is_int((int)fake_count(0, 'D'), 0, "r19: a node that has refused it is sent no rollback");
+    ok(strcmp(holder, HOLDER) == 0, "r19: the gate tells who has the lock: %s", holder);
+    ok(lock.holder_left_ms > 59000 && lock.holder_left_ms <= 60000, "r19: and for how long");
+}
+
+/* ---- Nodes that cannot keep the queue ------------------------------------------------------- */
+
 static void r19_without_permission(void)
 {
     int i;
@@ -500,68 +657,85 @@ static void r19_without_permission(void)
     for (i = 0; i < 3; i++)
         fake_nodes[i].server.no_queue = 1;
     wait_for_it();
-    is_int((int)fake_count(0, 'W'), 1, "r19: no node keeps a queue");
+    is_int((int)in_queue(0), 0, "r19: no node keeps a queue");
     delete_on(0, 2);
-    fake_pass(&client, 2100);
+    fake_pass(&client, 3 * MS);
     is_int(lock.status, REDLOCK_OK, "r19: a notification still leads to the lock");
     is_int(release(1000), REDLOCK_OK, "r19: and it is released");
     begin_fair(3);
     held_by(HOLDER, 0, 2);
     fake_nodes[0].reply = "-ERR unknown command\r\n";
     fake_nodes[1].reply = "-ERR unknown command\r\n";
-    fake_pass(&client, 10 * MS);
     redlock_acquire_start(&client, &lock, 300);
     fake_pass(&client, 500 * MS);
     ok(lock.status != REDLOCK_PENDING, "r19: errors to all commands: it ends in time");
 }
 
-/* Redis 6.0 also notifies the client whose script changed a key: here its own key, at each look. */
-static void r19_its_own_look_is_no_notification(void)
+/* A lock k:wait is a key like others. */
+static void r19_another_key_is_left_alone(void)
 {
-    unsigned looked;
+    const struct mini_key *key;
     int i;
 
     begin_fair(3);
-    for (i = 0; i < 3; i++)
-        fake_nodes[i].server.tells_caller = 1;
     held_by(HOLDER, 0, 2);
-    stands(FIRST, 1, 0, 2);
+    for (i = 0; i < 3; i++)
+        fake_put(i, "k:wait", "token", 60000);
     wait_for_it();
-    fake_pass(&client,
-              2000 * MS); /* from the second look on each changes the key of the one before */
-    looked = fake_count(0, 'W');
-    fake_pass(&client, 500 * MS);
-    ok(fake_count(0, 'W') < looked + 5, "r19: a look does not lead to the next one");
+    is_int((int)in_queue(0), 0, "r19: no node keeps a queue");
     delete_on(0, 2);
-    fake_pass(&client, 10 * MS);
-    is_int(lock.status, REDLOCK_OK, "r19: and the waiter asks when it is its turn");
-}
-
-static void r19_a_release_tells_the_queue(void)
-{
-    wait_behind(1, 3);
-    delete_on(0, 2);
-    fake_pass(&client, 20 * MS);
-    is_int(lock.status, REDLOCK_OK, "r19: the second one has it");
-    stands(SECOND, UINT64_MAX / 2, 0, 2);
     fake_pass(&client, 5 * MS);
+    is_int(lock.status, REDLOCK_OK, "r19: acquired");
     is_int(release(1000), REDLOCK_OK, "r19: released");
-    is_int((int)in_queue(0), 2, "r19: it has left, and told two to look");
-    fake_pass(&client, 6 * MS);
-    is_int(acquire(0), REDLOCK_OK, "r19: none of them asks");
-    is_int(release(1000), REDLOCK_OK, "r19: released");
-    is_int((int)in_queue(0), 0, "r19: it has taken them out: they have not looked");
-    is_int((int)fake_keys_left(), 0, "r19: no key is left");
+    key = fake_find(0, "k:wait", 6);
+    ok(key != NULL && key->until_us > fake_now_us + 59000 * MS, "r19: the other lock is untouched");
 }
 
-static void r19_a_lost_lock_is_released(void)
+/* A node that does not notify would keep its waiters waiting. */
+static void r19_nodes_without_notification(void)
 {
     begin_fair(3);
-    is_int(acquire(0), REDLOCK_OK, "r19: held");
+    fake_nodes[2].server.no_pushes = 1;
+    fake_break(2);
+    fake_pass(&client, 100 * MS);
+    stands(FIRST, 1, 2, 2);
     held_by(HOLDER, 0, 2);
-    is_int(release(1000), REDLOCK_LOST, "r19: another client has taken it: the release says so");
-    is_int(nodes[0].state, REDLOCK_NODE_READY, "r19: the node is not disconnected");
+    wait_for_it();
+    ok(attempts(1, 1) == 1 && attempts(2, 0) == 1 && attempts(2, 1) == 0,
+       "r19: it passes the gate of the node that does not notify");
+    released(0, 2);
+    fake_pass(&client, 3 * MS);
+    is_int(lock.status, REDLOCK_OK, "r19: two of three tell it");
 }
+
+static void r19_reserved_keys(void)
+{
+    static const char *const reserved[] = {"k:wait", ":wait", "k:wait:0123456789abcdef"};
+    static const char *const others[] = {"wait",
+                                         "k:wait:",
+                                         "k:wait:0123456789abcde",
+                                         "k:wait:0123456789abcdeg",
+                                         "k:wait:0123456789abcdef0",
+                                         "k:waiting"};
+    unsigned i;
+
+    begin_fair(1);
+    for (i = 0; i < sizeof reserved / sizeof *reserved; i++) {
+        redlock_lock_init(&lock, reserved[i], 10000);
+        is_int(acquire(0), REDLOCK_INVALID_ARGUMENT, "r19: %s is the key of a queue", reserved[i]);
+        ok(has_invalid("key"), "r19: it says so");
+    }
+    for (i = 0; i < sizeof others / sizeof *others; i++) {
+        redlock_lock_init(&lock, others[i], 10000);
+        is_int(acquire(0), REDLOCK_OK, "r19: %s is not", others[i]);
+        release(1000);
+    }
+    begin_with_defaults(1);
+    redlock_lock_init(&lock, "k:wait", 10000);
+    is_int(acquire(0), REDLOCK_OK, "r19: without `fair` it is a key like others");
+}
+
+/* ---- Times, and memory ---------------------------------------------------------------------- */
 
 static void r19_the_wait_ends_in_time(void)
 {
@@ -596,8 +770,8 @@ static void r19_no_reply_goes_to_a_struct_that_is_the_callers(void)
         redlock_acquire_start(&client, &lock, run == 2 ? 200 : 20000);
         fake_pass(&client, 10 * MS);
         fake_nodes[3].hung = fake_nodes[4].hung = 1;
-        for (i = 0; i < 2; i++) { /* from both the replies to two looks are due */
-            wake(0, 2);
+        for (i = 0; i < 2; i++) { /* from both the replies to two attempts are due */
+            tell(&lock, 0, 2);
             fake_pass(&client, 3 * MS);
         }
         fake_pass(&client, run == 2 ? 1200 * MS : 0);
@@ -623,7 +797,7 @@ static void r19_locks_of_one_client(void)
 {
     enum { WAITERS = 6 };
     static struct redlock_lock many[WAITERS];
-    unsigned i, n, done = 0, turns = 0;
+    unsigned i, done = 0, turns = 0, most = 0;
 
     begin_fair(3);
     is_int(acquire(0), REDLOCK_OK, "r19: a client holds the lock");
@@ -634,37 +808,23 @@ static void r19_locks_of_one_client(void)
     }
     fake_logged = 0;
     release(1000);
-    fake_pass(&client, 3 * MS);
-    ok(fake_count(0, 'W') <= 2, "r19: two of its waiters look: %u", fake_count(0, 'W'));
     for (; done < WAITERS && turns < 20; turns++) {
         fake_pass(&client, 8 * MS);
         if (many[done].status != REDLOCK_OK)
             break;
         redlock_release(&client, &many[done++], 1000);
     }
-    is_int(
-        (int)done, WAITERS,
-        "r19: its other locks get it in the order in which they began to wait, within 8 ms each");
-    /* Three others stood in front, and had the lock since the last look */
-    begin_fair(3);
-    is_int(acquire(0), REDLOCK_OK, "r19: a client holds the lock");
-    stands(FIRST, 1, 0, 2);
-    stands(SECOND, 2, 0, 2);
-    stands(THIRD, 3, 0, 2);
-    redlock_lock_init(&many[0], "k", 10000);
-    redlock_acquire_start(&client, &many[0], 20000);
-    fake_pass(&client, 20 * MS);
-    for (i = 0; i < 3; i++)
-        for (n = 0; n < MINI_WAITERS; n++)
-            if (fake_nodes[i].server.waiters[n].since < 4)
-                fake_nodes[i].server.waiters[n].key.size = 0;
-    release(1000);
-    fake_pass(&client, 8 * MS);
-    is_int(many[0].status, REDLOCK_OK, "r19: the server has told its waiter, and does not notify");
+    is_int((int)done, WAITERS,
+           "r19: its other locks get it in the order in which they began to wait, in 8 ms each");
+    for (i = 0; i < WAITERS; i++)
+        most = many[i].priv.op.attempts > most ? many[i].priv.op.attempts : most;
+    ok(most <= 3, "r19: with few attempts each: %u", most);
 }
 
 int main(void)
 {
+    int when;
+
     if (!REDLOCK_FAIR) {
         memset(&settings, 0, sizeof settings);
         settings.fair = 1;
@@ -672,26 +832,45 @@ int main(void)
                "r19: left out: the setting is refused");
         return done_testing();
     }
+    if (RESP_TEXT_MAX < 1 + 22 + 20) { /* the key "k" has no queue */
+        begin_fair(3);
+        held_by(HOLDER, 0, 2);
+        is_int(acquire(300), REDLOCK_TIMEOUT, "r19: a build that does not know whole lease keys");
+        is_int((int)in_queue(0), 0, "r19: has no queue");
+        return done_testing();
+    }
     r19_only_waiters_enter();
+    r19_nobody_waits();
+    r19_newcomers_stand_behind();
+    r19_a_dead_waiter_loses_its_place();
+    r19_the_moment_is_agreed_on();
+    r19_tokens_are_fresh();
+    r19_a_rollback_puts_it_back();
     r19_the_first_asks_at_once();
-    r19_the_second_waits_for_the_first();
-    r19_one_far_behind_is_notified();
-    r19_a_free_lock_is_not_left_alone();
-    r19_the_place_is_that_of_a_quorum();
-    r19_the_name_stays();
-    r19_looks_first_after_a_release();
-    r19_a_lease_ends_when_it_was_told();
-    r19_looks_have_an_end();
-    r19_holders_renew_the_patience();
-    r19_a_node_without_notification_votes();
-    r19_a_release_that_does_not_wait();
-    r19_notified_while_it_looks();
+    r19_the_second_asks_later();
+    r19_one_far_behind_is_told();
+    r19_a_minority_is_no_obstacle();
+    r19_told_for_nothing();
+    r19_a_free_lock_is_asked_for_seldom();
+    r19_no_pause_has_a_floor();
+    r19_its_own_attempt_tells_nothing();
+    r19_long_keys();
+    r19_all_keys_are_gone(0);
+    r19_all_keys_are_gone(1);
     r19_all_that_give_up_leave();
-    r19_short_holds_need_no_queue();
-    r19_without_permission();
-    r19_its_own_look_is_no_notification();
-    r19_a_release_tells_the_queue();
+    for (when = BEFORE_IT_ASKS; when <= WHILE_IT_WAITS_FOR_OTHERS; when++) {
+        r19_a_hand_off_is_passed_on(0, when);
+        r19_a_hand_off_is_passed_on(1, when);
+    }
+    r19_a_release_tells_the_first_two();
     r19_a_lost_lock_is_released();
+    r19_a_repeated_release_leaves();
+    r19_fencing();
+    r19_the_holder_is_known();
+    r19_without_permission();
+    r19_another_key_is_left_alone();
+    r19_nodes_without_notification();
+    r19_reserved_keys();
     r19_the_wait_ends_in_time();
     r19_no_reply_goes_to_a_struct_that_is_the_callers();
     r19_locks_of_one_client();

@@ -219,7 +219,9 @@ static uint64_t mini_end_us(const struct mini_server *server, const struct mini_
 /* The two scripts of a fencing token. Returns the counter; -1: refused; 0: the counter would be too large. */
 static long long mini_next_counter(struct mini_server *server, struct mini_command *command)
 {
-    const struct mini_word *halves = &command->arguments[command->kind == 'F' ? 2 : 1];
+    const struct mini_word *halves = &command->arguments[command->queues        ? 7
+                                                         : command->kind == 'F' ? 2
+                                                                                : 1];
     struct mini_key *found = mini_found(server, command->keys[0]);
     struct mini_key *counter = mini_found(server, command->keys[1]);
     struct mini_word digits;
@@ -295,7 +297,7 @@ static void mini_put_holder(const struct mini_server *server, const struct mini_
     char text[24 + sizeof key->value];
     int size = 0;
 
-    if (command->loops || command->kind == 'U')
+    if (command->loops || command->queues)
         size = key->until_us == UINT64_MAX && !server->no_pttl
                    ? sprintf(text, "-1 ")
                    : sprintf(text, "%llu ",
@@ -363,132 +365,262 @@ static void mini_run_native(struct mini_server *server, struct mini_session *ses
 
 /* ---- The wait queue ------------------------------------------------------------------------- */
 
-static int mini_waits(const struct mini_server *server, const struct mini_waiter *waiter,
-                      struct mini_word key)
+/* The scripts of the wait queue, R19, for a caller: its key and its name. */
+struct mini_queue {
+    struct mini_server *server;
+    struct mini_session *session;
+    struct mini_command *command;
+    struct mini_word key;
+    const char *name;
+    int changed; /* 1: the sorted set was changed */
+};
+
+static int mini_stands_in(const struct mini_queue *q, const struct mini_waiter *waiter)
 {
-    return waiter->key.size != 0 && waiter->database == server->database &&
-           waiter->until_us > server->now_us &&
-           mini_same(waiter->key.bytes, waiter->key.size, key.bytes, key.size);
+    return waiter->key.size != 0 && waiter->database == q->server->database &&
+           waiter->until_us > q->server->now_us &&
+           mini_same(waiter->key.bytes, waiter->key.size, q->key.bytes, q->key.size);
 }
 
-/* The first entry that is not in front of (since, name), which may be NULL: the first of all. NULL: there is none. */
-static struct mini_waiter *mini_next_waiter(struct mini_server *server, struct mini_word key,
-                                            const struct mini_waiter *behind)
+static int mini_is_before(const struct mini_waiter *a, const struct mini_waiter *b)
 {
-    struct mini_waiter *first = NULL, *at;
+    return a->since < b->since ||
+           (a->since == b->since && memcmp(a->name, b->name, sizeof a->name) < 0);
+}
 
-    for (at = server->waiters; at < server->waiters + MINI_WAITERS; at++) {
-        if (!mini_waits(server, at, key) ||
-            (behind != NULL &&
-             (at->since < behind->since ||
-              (at->since == behind->since && memcmp(at->name, behind->name, 8) <= 0))))
+/* The entry at a place, from 0; NULL: there is none. */
+static struct mini_waiter *mini_waiter_at(const struct mini_queue *q, unsigned place)
+{
+    struct mini_waiter *at, *other, *end = q->server->waiters + MINI_WAITERS;
+
+    for (at = q->server->waiters; at < end; at++) {
+        unsigned before = 0;
+        if (!mini_stands_in(q, at))
             continue;
-        if (first == NULL || at->since < first->since ||
-            (at->since == first->since && memcmp(at->name, first->name, 8) < 0))
-            first = at;
+        for (other = q->server->waiters; other < end && before <= place; other++)
+            before += mini_stands_in(q, other) && mini_is_before(other, at);
+        if (before == place)
+            return at;
     }
-    return first;
+    return NULL;
 }
 
-/* The place of a name, from 0; -1: it is not there. */
-static int mini_place(struct mini_server *server, struct mini_word key, const char *name)
+static struct mini_waiter *mini_own_entry(const struct mini_queue *q)
 {
-    struct mini_waiter *at = NULL;
+    struct mini_waiter *at;
+
+    for (at = q->server->waiters; at < q->server->waiters + MINI_WAITERS; at++)
+        if (mini_stands_in(q, at) && memcmp(at->name, q->name, sizeof at->name) == 0)
+            return at;
+    return NULL;
+}
+
+static struct mini_word mini_key_of(const struct mini_queue *q, const char *name,
+                                    struct mini_name *key)
+{
+    struct mini_word word;
+
+    key->size = (unsigned)sprintf(key->bytes, "%.*s:wait%s%.16s", (int)q->key.size, q->key.bytes,
+                                  name != NULL ? ":" : "", name != NULL ? name : "");
+    word.bytes = key->bytes;
+    word.size = key->size;
+    return word;
+}
+
+/* The key of the lease, or of the queue (NULL), has changed. */
+static void mini_wake(struct mini_queue *q, const char *name)
+{
+    struct mini_command *command = q->command;
+    struct mini_name key;
+
+    if (command->woken == MINI_WOKEN)
+        return;
+    mini_untrack(q->session, mini_key_of(q, name, &key));
+    command->woken_keys[command->woken++] = key;
+}
+
+static void mini_track_lease(const struct mini_queue *q, const char *name)
+{
+    struct mini_name key;
+
+    mini_track(q->session, mini_key_of(q, name, &key));
+}
+
+static int mini_keeps_queue(const struct mini_queue *q)
+{
+    struct mini_name key;
+
+    return !q->server->no_queue && mini_found(q->server, mini_key_of(q, NULL, &key)) == NULL;
+}
+
+/* The entry at a place, when the dead in front of it are dropped: their leases are over, which the server notes now, so it tells
+   them. */
+static struct mini_waiter *mini_living_at(struct mini_queue *q, unsigned place)
+{
+    struct mini_waiter *at;
+
+    while ((at = mini_waiter_at(q, place)) != NULL) {
+        if (memcmp(at->name, q->name, sizeof at->name) == 0)
+            return at;
+        if (at->leased_until_us > q->server->now_us) {
+            mini_track_lease(q, at->name);
+            return at;
+        }
+        mini_wake(q, at->name);
+        at->key.size = 0;
+        q->changed = 1;
+    }
+    return NULL;
+}
+
+/* Enters the queue, or renews the lease. Returns the place; -1: there is no room. */
+static int mini_enter(struct mini_queue *q)
+{
+    const struct mini_word *arguments = q->command->arguments;
+    uint64_t since = mini_decimal(arguments[2]) * ((uint64_t)1 << 32) + mini_decimal(arguments[3]);
+    uint64_t until_us = q->server->now_us + mini_decimal(arguments[4]) * 1000;
+    struct mini_waiter *own = mini_own_entry(q), *at, *end = q->server->waiters + MINI_WAITERS;
     int place = 0;
 
-    for (; (at = mini_next_waiter(server, key, at)) != NULL; place++)
-        if (memcmp(at->name, name, 8) == 0)
-            return place;
-    return -1;
+    for (at = q->server->waiters; at < end && own == NULL; at++)
+        if (at->key.size == 0 || at->until_us <= q->server->now_us) {
+            memset(at, 0, sizeof *at);
+            memcpy(at->key.bytes, q->key.bytes, q->key.size);
+            at->key.size = q->key.size;
+            at->database = q->server->database;
+            memcpy(at->name, q->name, sizeof at->name);
+            own = at;
+        }
+    if (own == NULL)
+        return -1;
+    mini_wake(q, q->name);
+    own->since = since >> 32 != 0 ? since : q->server->now_us / 1000 + ((uint64_t)1 << 40) - since;
+    own->answer_ms = (unsigned)mini_decimal(arguments[5]);
+    if (own->leased_until_us < until_us)
+        own->leased_until_us = until_us;
+    if (own->until_us < until_us)
+        own->until_us = until_us;
+    for (at = q->server->waiters; at < end; at++)
+        if (mini_stands_in(q, at)) {
+            place += mini_is_before(at, own);
+            if (at->until_us < until_us)
+                at->until_us = until_us;
+        }
+    q->changed = 1;
+    mini_track_lease(q, q->name);
+    return place;
 }
 
-/* Enters the queue of the key, and replies the place. If there is no room, it is not known, as without memory. */
-static void mini_run_enter(struct mini_server *server, struct mini_session *session,
-                           struct mini_command *command, char *reply)
+static void mini_leave(struct mini_queue *q)
 {
-    const struct mini_word key = command->keys[0], token = command->arguments[0];
-    const struct mini_key *holder = mini_found(server, key);
-    struct mini_waiter *at, *end = server->waiters + MINI_WAITERS;
-    uint64_t until_us = server->now_us + mini_decimal(command->arguments[2]) * 1000;
-    uint64_t since =
-        (server->now_us / 1000 + ((uint64_t)1 << 40) - mini_decimal(command->arguments[1])) / 8;
-    int place, ahead;
+    struct mini_waiter *own = mini_own_entry(q);
 
-    if (server->tells_caller) /* before its reply */
-        reply += mini_notify(session, command->keys[2], reply);
-    mini_track(session, command->keys[2]);
-    mini_track(session, key);
-    at = mini_place(server, key, token.bytes) < 0 && !server->no_queue ? server->waiters : end;
-    for (; at < end; at++)
-        if (at->key.size == 0 || at->until_us <= server->now_us) {
-            memcpy(at->key.bytes, key.bytes, key.size);
-            at->key.size = key.size;
-            at->database = server->database;
-            memcpy(at->name, token.bytes, 8);
-            at->since = since;
-            at->until_us = UINT64_MAX;
-            break;
-        }
-    for (at = server->waiters; at < end; at++)
-        if (mini_waits(server, at, key)) {
-            at->until_us = until_us;
-            if (memcmp(at->name, token.bytes, 8) != 0)
-                continue;
-            at->leased_until_us = until_us;
-            at->answer_ms = (unsigned)mini_decimal(command->arguments[3]);
-            at->since = since < at->since ? since : at->since;
-        }
-    place = mini_place(server, key, token.bytes);
-    if (place < 0)
-        place = 1000;
-    ahead = holder != NULL ? mini_place(server, key, holder->value) : -1;
-    if (ahead >= 0 && ahead < place)
-        place -= ahead + 1;
-    sprintf(reply, ":%d\r\n", holder != NULL ? place : -1 - place);
-}
-
-/* Changes the lease key of a waiter, unless that has been done since it looked. */
-static void mini_tell(const struct mini_server *server, struct mini_command *command,
-                      struct mini_waiter *at)
-{
-    struct mini_name *own = &command->woken_keys[command->woken % MINI_WOKEN];
-
-    if (at->answer_ms == 0)
+    if (own == NULL)
         return;
-    own->size =
-        (unsigned)sprintf(own->bytes, "%.*s:%.8s", (int)at->key.size, at->key.bytes, at->name);
-    command->woken += command->woken < MINI_WOKEN;
-    at->leased_until_us = server->now_us + (uint64_t)at->answer_ms * 1000;
-    at->answer_ms = 0;
+    own->key.size = 0;
+    q->changed = 1;
+    mini_wake(q, q->name);
 }
 
-/* Releases the key, and leaves the queue. Takes the dead waiters at the front out, and tells the first two that live. */
+/* Changes the leases of the first two waiters, unless that has been done since they asked. */
+static void mini_tell(struct mini_queue *q)
+{
+    unsigned place;
+
+    for (place = 0; place < 2; place++) {
+        struct mini_waiter *at = mini_living_at(q, place);
+        if (at == NULL)
+            return;
+        if (at->answer_ms == 0 || memcmp(at->name, q->name, sizeof at->name) == 0)
+            continue;
+        at->leased_until_us = q->server->now_us + (uint64_t)at->answer_ms * 1000;
+        at->answer_ms = 0;
+        mini_wake(q, at->name);
+    }
+}
+
+static struct mini_queue mini_queue_of(struct mini_server *server, struct mini_session *session,
+                                       struct mini_command *command)
+{
+    struct mini_queue q = {server, session, command, command->keys[0], command->arguments[1].bytes,
+                           0};
+
+    return q;
+}
+
+/* The gate. Returns 1 if it has refused. */
+static int mini_run_gate(struct mini_server *server, struct mini_session *session,
+                         struct mini_command *command, char *reply)
+{
+    struct mini_queue q = mini_queue_of(server, session, command);
+    const struct mini_key *holder = mini_found(server, q.key);
+    struct mini_waiter *first = NULL;
+    int place = -1, keeps = mini_keeps_queue(&q), size;
+    char text[64 + sizeof holder->value];
+
+    mini_track(session, q.key);
+    if (keeps)
+        first = mini_living_at(&q, 0);
+    if (keeps &&
+        (holder != NULL || (first != NULL && memcmp(first->name, q.name, sizeof first->name) != 0)))
+        place = mini_enter(&q);
+    if (holder == NULL && place > 0)
+        mini_tell(&q);
+    if (holder == NULL && place <= 0)
+        mini_leave(&q);
+    if (q.changed)
+        mini_wake(&q, NULL);
+    if (holder == NULL && place <= 0)
+        return 0;
+    size = sprintf(text, "%llu %d ", place >= 0 ? (unsigned long long)mini_own_entry(&q)->since : 0,
+                   place > 0 ? place : 0);
+    size += holder == NULL ? sprintf(text + size, "-2 ")
+            : holder->until_us == UINT64_MAX
+                ? sprintf(text + size, "-1 ")
+                : sprintf(text + size, "%llu ",
+                          server->no_pttl
+                              ? 0ULL
+                              : (unsigned long long)(holder->until_us - server->now_us) / 1000);
+    if (holder != NULL) {
+        memcpy(text + size, holder->value, holder->value_size);
+        size += (int)holder->value_size;
+    }
+    *mini_put_string(reply, text, (unsigned)size) = '\0';
+    return 1;
+}
+
+/* Releases the key, and leaves the queue or stands in it again. */
 static void mini_run_leave(struct mini_server *server, struct mini_session *session,
                            struct mini_command *command, char *reply)
 {
-    const struct mini_word key = command->keys[0];
-    const char *name = command->arguments[0].bytes;
-    struct mini_waiter *at, *next;
-    int place = 0, living = 0, released;
+    struct mini_queue q = mini_queue_of(server, session, command);
 
     mini_run_delete(server, session, command, reply);
-    released = strcmp(reply, ":1\r\n") == 0;
-    for (at = mini_next_waiter(server, key, NULL); at != NULL && !server->no_queue; at = next) {
-        struct mini_waiter copy = *at;
-        next = mini_next_waiter(server, key, &copy);
-        if (memcmp(at->name, name, 8) == 0) {
-            at->key.size = 0;
-        } else if (place < 10 && living < 2) {
-            if (at->leased_until_us <= server->now_us)
-                at->key.size = 0;
-            else
-                mini_tell(server, command, at);
-            living += at->key.size != 0;
-        }
-        place++;
+    if (!mini_keeps_queue(&q))
+        return;
+    if (command->argument_count > 2)
+        mini_enter(&q);
+    else
+        mini_leave(&q);
+    if (reply[0] == ':')
+        mini_tell(&q);
+    if (q.changed)
+        mini_wake(&q, NULL);
+}
+
+/* Redis 6.0 also tells the caller of what its script has changed, before the reply. */
+static unsigned mini_tell_caller(struct mini_session *session, const struct mini_session *before,
+                                 const struct mini_command *command, char *reply)
+{
+    struct mini_session copy = *before;
+    unsigned i, size = 0;
+
+    (void)session;
+    for (i = 0; i < command->woken && size < MINI_REPLY / 2; i++) {
+        struct mini_word key = {command->woken_keys[i].bytes, command->woken_keys[i].size};
+        size += mini_notify(&copy, key, reply + size);
     }
-    if (released && living > 0)
-        strcpy(reply, ":2\r\n");
+    return size;
 }
 
 /* ---- The handshake --------------------------------------------------------------------------- */
@@ -566,32 +698,36 @@ static void mini_run_fencing(struct mini_server *server, struct mini_command *co
 unsigned mini_run(struct mini_server *server, struct mini_session *session,
                   struct mini_command *command, char reply[MINI_REPLY])
 {
-    unsigned i;
+    struct mini_session before;
+    unsigned i, told = 0;
 
     server->database = session->database;
+    if (server->tells_caller && command->queues)
+        before = *session;
     if (!mini_is_of_a_lock(command))
         mini_run_handshake(server, session, command, reply);
     else if (server->password != NULL && !session->known &&
-             !(session->greeted && strchr("DNU", command->kind) != NULL))
+             !(session->greeted && strchr("DN", command->kind) != NULL))
         mini_fail("a command before the handshake"); /* a release may stand behind a wrong one */
     else if (server->password != NULL && !session->known)
         strcpy(reply, "-NOAUTH Authentication required.\r\n");
+    else if (command->queues && command->kind != 'D' &&
+             mini_run_gate(server, session, command, reply))
+        ;
+    else if (command->queues && command->kind == 'D')
+        mini_run_leave(server, session, command, reply);
     else if (command->kind == 'D') {
         server->script = command->loops ? "a0e501ec74877f5781f8ca29d772eb1b19854374"
                                         : "2c5273f926c16fb72bfd96b0ce91ff745a3e4ca1";
         mini_run_delete(server, session, command, reply);
     } else if (command->kind == 'N')
         mini_run_native(server, session, command, reply);
-    else if (command->kind == 'W')
-        mini_run_enter(server, session, command, reply);
-    else if (command->kind == 'U')
-        mini_run_leave(server, session, command, reply);
     else if (command->kind == 'F' || command->kind == 'R')
         mini_run_fencing(server, command, reply);
     else if (command->kind != 'S')
         mini_reply_number(reply, mini_run_all(server, command));
     else if (mini_run_all(server, command) == 1)
-        strcpy(reply, "+OK\r\n");
+        strcpy(reply, command->queues ? ":1\r\n" : "+OK\r\n");
     else
         strcpy(reply, session->resp3 ? "_\r\n" : "$-1\r\n");
     for (i = 0; i < command->key_count; i++)
@@ -600,7 +736,13 @@ unsigned mini_run(struct mini_server *server, struct mini_session *session,
     for (i = 0; i < command->key_count; i++)
         if ((command->changed >> i & 1) != 0)
             mini_untrack(session, command->keys[i]);
-    return (unsigned)strlen(reply);
+    if (server->tells_caller && command->queues) {
+        char pushes[MINI_REPLY];
+        told = mini_tell_caller(session, &before, command, pushes);
+        memmove(reply + told, reply, strlen(reply) + 1);
+        memcpy(reply, pushes, told);
+    }
+    return (unsigned)strlen(reply + told) + told;
 }
 
 /* ---- Reading -------------------------------------------------------------------------------- */
@@ -659,7 +801,7 @@ struct mini_script {
     uint64_t hash; /* of the text */
     unsigned size; /* 0: the entry is free */
     char kind;     /* of the command; '?': unknown */
-    uint8_t never_shortens, bounded, loops, generations;
+    uint8_t never_shortens, bounded, loops, generations, queues;
 };
 
 static struct mini_script mini_classify(struct mini_word text)
@@ -667,22 +809,23 @@ static struct mini_script mini_classify(struct mini_word text)
     static const struct {
         const char *part;
         char kind;
-    } scripts[] = {{"'zadd'", 'W'},        {"'zrem'", 'U'},        {"'info'", 'I'},
+    } scripts[] = {{"not A[3]", 'D'},      {"'zadd'", 'S'},        {"'info'", 'I'},
                    {"'exists',K[1]", 'F'}, {"'get',K[2])or", 'R'}, {"'pexpire'", 'E'},
                    {"'del'", 'D'},         {"'exists'", 'M'}};
-    struct mini_script script = {0, 0, '?', 0, 0, 0, 0};
+    struct mini_script script = {0, 0, '?', 0, 0, 0, 0, 0};
     unsigned i;
 
     for (i = 0; i < sizeof scripts / sizeof *scripts && script.kind == '?'; i++)
         if (mini_at(text, scripts[i].part) > 0)
             script.kind = scripts[i].kind;
+    script.queues = mini_at(text, "'zadd'") > 0;
     script.loops = mini_at(text, "#K") > 0;
     script.generations =
         mini_at(text, ":sub(1,m)") > 0 && mini_at(text, ",m=redis.call,KEYS,ARGV,tonumber,32 ") > 0;
     script.never_shortens = script.kind == 'E' && mini_at(text, "math.max(N(A[2]),c('pttl',K[") > 0;
     script.bounded =
-        script.kind == 'R' ||
-        (script.kind == 'F' && mini_at(text, "n>=2^53") < mini_at(text, "c('set',K[2]"));
+        script.kind == 'R' || ((script.kind == 'F' || script.queues) &&
+                               mini_at(text, "n>=2^53") < mini_at(text, "c('set',K[2]"));
     return script;
 }
 
@@ -744,8 +887,6 @@ int mini_is_of_a_lock(const struct mini_command *command)
     case 'E':
     case 'D':
     case 'N':
-    case 'W':
-    case 'U':
         return 1;
     default:
         return 0;
@@ -770,6 +911,7 @@ unsigned mini_read(const char *bytes, unsigned size, struct mini_command *comman
     command->changed = command->repairs = 0;
     command->woken = 0;
     command->loops = script->loops;
+    command->queues = script->queues;
     command->generations = script->generations;
     command->never_shortens = script->never_shortens;
     command->bounded = script->bounded;
@@ -786,9 +928,12 @@ unsigned mini_read(const char *bytes, unsigned size, struct mini_command *comman
     if (command->kind == 'N')
         command->arguments = &words[command->count - 1];
     command->repairs = command->kind == 'E' && command->argument_count == 2;
-    if (command->kind == 'M' || command->kind == 'F' || command->kind == 'E')
+    if (command->queues && command->kind == 'S') {
+        command->kind = command->key_count > 1 ? 'F' : 'S';
+        command->ttl_ms = (uint32_t)mini_decimal(command->arguments[6]);
+    } else if (command->kind == 'M' || command->kind == 'F' || command->kind == 'E')
         command->ttl_ms = (uint32_t)mini_decimal(command->arguments[1]);
-    if (command->kind == 'S')
+    else if (command->kind == 'S')
         command->ttl_ms = (uint32_t)mini_decimal(words[5]);
     return used;
 }

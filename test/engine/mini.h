@@ -11,11 +11,13 @@
 
 enum {
     MINI_KEYS = 96,
-    MINI_TRACKED = 32,
+    MINI_TRACKED = 48,
     MINI_WORDS = 16,
     MINI_REPLY = 400,
+#ifndef MINI_WAITERS
     MINI_WAITERS = 64,
-    MINI_WOKEN = 8
+#endif
+    MINI_WOKEN = 16
 };
 
 struct mini_word {
@@ -24,7 +26,7 @@ struct mini_word {
 };
 
 struct mini_name {
-    char bytes[80];
+    char bytes[96];
     unsigned size; /* 0: free */
 };
 
@@ -41,7 +43,7 @@ struct mini_key {
 struct mini_waiter {
     struct mini_name key; /* of the lock */
     int database;
-    char name[8];
+    char name[16];
     uint64_t since; /* its score; entries with the same score stand in the order of their names */
     uint64_t until_us;        /* of the whole queue */
     uint64_t leased_until_us; /* the end of its lease */
@@ -84,15 +86,16 @@ struct mini_session {
 
 struct mini_command {
     /* 'S'et, 'M'ulti-key, 'F'encing, 'R' confirm a fencing token, 'E'xtend, 'D'elete by script, 'N'ative
-       delete, enter the 'W'ait queue, 'U'nlock and leave it; 'H'ello, 'A'uth, se'L'ect, 'T'racking, 'I'nfo */
+       delete; 'H'ello, 'A'uth, se'L'ect, 'T'racking, 'I'nfo */
     char kind;
     uint8_t repairs;        /* an extension that may create the key */
     uint8_t never_shortens; /* an extension that never shortens a key */
     uint8_t bounded;        /* refuses a counter that is too large before storing it */
     uint8_t loops;          /* a script for any number of keys */
     uint8_t generations;    /* a script that compares tokens without their generation */
-    uint16_t changed;       /* bit i: it changed keys[i] */
-    unsigned woken;         /* how many lease keys of other clients it has changed */
+    uint8_t queues; /* a 'S', 'F' or 'D' by a script of the wait queue: the gate; leave, or back */
+    uint16_t changed; /* bit i: it changed keys[i] */
+    unsigned woken;   /* how many keys besides these it has changed: leases, queues */
     struct mini_name woken_keys[MINI_WOKEN];
     uint32_t ttl_ms;
     unsigned key_count, argument_count, count;

@@ -14,7 +14,7 @@ int main(void)
         unsigned command;
     } scripts[] = {{"delete", RL_DELETE},   {"take", RL_TAKE},     {"fence", RL_FENCE},
                    {"confirm", RL_CONFIRM}, {"extend", RL_EXTEND}, {"info", RL_INFO},
-                   {"enter", RL_ENTER},     {"leave", RL_LEAVE}};
+                   {"gate", RL_GATE},       {"leave", RL_LEAVE}};
     unsigned i;
 
     printf("return {\n");

@@ -84,12 +84,21 @@ local function members_of(key)
     end)
     return names
 end
+local function is_no_set(key)
+    return type(alive(key)) == 'string' and { err = 'WRONGTYPE' }
+end
 function commands.zadd(key, score, name)
+    if is_no_set(key) then
+        return is_no_set(key)
+    end
     store[key] = alive(key) or {}
     store[key][name] = whole(score, 'a score')
     return 1
 end
 function commands.zrank(key, name)
+    if is_no_set(key) then
+        return is_no_set(key)
+    end
     for i, other in ipairs(members_of(key)) do
         if other == name then
             return i - 1
@@ -97,11 +106,10 @@ function commands.zrank(key, name)
     end
     return false
 end
-function commands.zscore(key, name)
-    local score = (alive(key) or {})[name]
-    return score and tostring(score) or false
-end
 function commands.zrange(key, first, last)
+    if is_no_set(key) then
+        return is_no_set(key)
+    end
     local found, names = {}, members_of(key)
     for i = whole(first, 'a place') + 1, whole(last, 'a place') + 1 do
         found[#found + 1] = names[i]
@@ -109,6 +117,9 @@ function commands.zrange(key, first, last)
     return found
 end
 function commands.zrem(key, name)
+    if is_no_set(key) then
+        return is_no_set(key)
+    end
     if not alive(key) or not store[key][name] then
         return 0
     end
@@ -182,7 +193,7 @@ is(eval('extend', { 'k' }, { 'mine', '20000', '1' }), '1', 'extend to less')
 is(expires.k, 30000, 'the ttl is not shorter')
 is(eval('extend', { 'k' }, { 'other', '40000', '1' }), '0', 'extend the lock of another client')
 is(eval('extend', { 'none' }, { 'mine', '40000', '1' }), '0', 'extend a missing key')
-is(eval('delete', { 'k' }, { 'other' }), 'mine', 'release the lock of another client: its token')
+is(eval('delete', { 'k' }, { 'other' }), minimal and 'mine' or '30000 mine', 'release the lock of another client: its token')
 is(eval('delete', { 'k' }, { 'mine' }), '1', 'release')
 is(eval('delete', { 'k' }, { 'mine' }), '0', 'release again')
 
@@ -202,7 +213,7 @@ if not minimal then
     is(eval('delete', { 'k' }, { first }), '1', 'release a repaired key')
     store.k = ('0123456789abcdee'):rep(2) .. '0000002a' .. label
     is(eval('extend', { 'k' }, { first, '30000' }), '0', 'repair, where another client has the key')
-    is(eval('delete', { 'k' }, { first }), store.k, 'release the lock of another client: its token')
+    is(eval('delete', { 'k' }, { first }), '-1 ' .. store.k, 'release the lock of another client: its token')
     store.a, store.b, expires.a, expires.b = first, nil, 50000, nil
     is(eval('extend', { 'a', 'b' }, { second, '30000', '1' }), '0', 'extend two keys, one is missing')
     is(eval('extend', { 'a', 'b' }, { second, '30000' }), '4294967294', 'repair two keys')
@@ -215,14 +226,14 @@ if not minimal then
     store.k, expires.k = 'job1', 10000
     is(eval('label_extend', { 'k' }, { 'job1', '30000', '1' }), '1', 'extend a label')
     is(eval('label_extend', { 'k' }, { 'job', '30000', '1' }), '0', 'extend another label')
-    is(eval('label_delete', { 'k' }, { 'job12' }), 'job1', 'release another label')
+    is(eval('label_delete', { 'k' }, { 'job12' }), '30000 job1', 'release another label')
     is(eval('label_delete', { 'k' }, { 'job1' }), '1', 'release a label')
     is(eval('label_delete', { 'k' }, { 'false' }), '0', 'release a label that looks like a missing key')
     is(eval('label_extend', { 'k' }, { 'false', '30000', '1' }), '0', 'extend a label that looks like a missing key')
     is(eval('label_extend', { 'k' }, { name .. '0000002a', '30000', '1' }), '0', 'extend a label that looks like a token')
     store.k = name .. '0000002b'
     is(eval('label_extend', { 'k' }, { name .. '0000002a', '30000', '1' }), '0', 'it is compared whole')
-    is(eval('label_delete', { 'k' }, { name .. '0000002a' }), name .. '0000002b', 'here, too')
+    is(eval('label_delete', { 'k' }, { name .. '0000002a' }), '-1 ' .. name .. '0000002b', 'here, too')
     store.k = nil
     is(eval('take', { 'a', 'b' }, { 'mine', '30000' }), '1', 'take two keys')
     is(eval('take', { 'c', 'b' }, { 'mine', '30000' }), '0', 'take one that is taken')
@@ -230,7 +241,7 @@ if not minimal then
     is(eval('extend', { 'a', 'b' }, { 'mine', '50000', '1' }), '1', 'extend two keys')
     is(eval('delete', { 'a', 'b' }, { 'mine' }), '1', 'release two keys')
     store.b = 'other'
-    is(eval('delete', { 'a', 'b' }, { 'mine' }), 'other', 'release two keys, one is taken')
+    is(eval('delete', { 'a', 'b' }, { 'mine' }), '-1 other', 'release two keys, one is taken')
 
     -- Fencing tokens: proposals are two halves of 32 bits.
     is(eval('fence', { 'f', 'f:fence' }, { 'mine', '30000', '0', '0' }), '1', 'the first fencing token')
@@ -252,75 +263,140 @@ if not minimal then
     is(store.f, nil, 'it stores nothing')
     is(eval('info', {}, {}), '[0a1b2c3d4e5f 86400]', 'run_id and age')
 
-    -- The wait queue. The first eight characters of a token are the name.
-    local function enter(name, waited)
-        return eval('enter', { 'q', 'q:wait', 'q:' .. name }, { name .. 'rest', waited, '4000', '5' })
+    -- The wait queue. Arguments: token, name, moment in two halves, lease, answer; of the gate also ttl and counter.
+    local function name_of(letter)
+        return letter:rep(16)
     end
-    local function leave(name)
+    local function lease(letter)
+        return 'q:wait:' .. name_of(letter)
+    end
+    local function gate(letter, waited, since)
         changed = {}
-        return eval('leave', { 'q' }, { name .. 'rest' }) .. ' ' .. table.concat(changed, ' ')
+        local high, low = '0', waited or '0'
+        if since then
+            high, low = string.format('%.0f', math.floor(since / 4294967296)), string.format('%.0f', since % 4294967296)
+        end
+        return eval('gate', { 'q' }, { 'token of ' .. letter, name_of(letter), high, low, '4000', '5', '30000', '0', '0' })
     end
-    store.q = 'aaaaaaaarest'
-    is(enter('bbbbbbbb', '100'), '0', 'the first waiter')
-    is(enter('cccccccc', '50'), '1', 'the second')
-    is(enter('dddddddd', '75'), '1', 'one that has waited for longer')
-    is(enter('cccccccc', '50'), '2', 'the second is the third now')
-    is(enter('eeeeeeee', '0'), '3', 'the last')
+    local function leave(letter, token)
+        changed = {}
+        return eval('leave', { 'q' }, { token or 'token of ' .. letter, name_of(letter) })
+    end
+    local function told()
+        local names = {}
+        for _, key in ipairs(changed) do
+            names[#names + 1] = key:match('^q:wait:(.)')
+        end
+        return table.concat(names, ' ')
+    end
+    local function queue()
+        local names = {}
+        for i, name in ipairs(members_of('q:wait')) do
+            names[i] = name:sub(1, 1)
+        end
+        return table.concat(names)
+    end
+    local begin = 1700000000000
+    is(gate('a'), '1', 'nobody waits: granted')
+    is(store.q, 'token of a', 'the token')
+    is(expires.q, now + 30000, 'the ttl')
+    is(store['q:wait'], nil, 'no queue')
+    is(gate('b', '100'), string.format('%.0f 0 30000 token of a', begin + now - 100), 'the first waiter: its moment, place, time, holder')
+    is(gate('c', '50'), string.format('%.0f 1 30000 token of a', begin + now - 50), 'the second')
+    is(gate('d', '75'), string.format('%.0f 1 30000 token of a', begin + now - 75), 'one that has waited for longer')
+    is(queue(), 'bdc', 'the order')
+    is(gate('c', nil, begin + now - 60), string.format('%.0f 2 30000 token of a', begin + now - 60), 'a moment that is agreed on')
     is(expires['q:wait'], now + 4000, 'the queue expires with the last lease')
-    is(expires['q:eeeeeeee'], now + 4000, 'the lease of a waiter')
-    is(leave('aaaaaaaa'), '2 q q:bbbbbbbb q:dddddddd', 'a release tells two')
-    is(store['q:bbbbbbbb'], '0', 'so it is known that they have been told')
-    is(expires['q:bbbbbbbb'], now + 5, 'and their leases end')
-    is(enter('dddddddd', '75'), '-2', 'free: the place, from -1 downwards')
-    is(expires['q:dddddddd'], now + 4000, 'a look renews the lease')
-    store.q = 'bbbbbbbbrest'
-    is(enter('dddddddd', '75'), '0', 'the holder does not count')
-    store.q = 'ccccccccrest'
-    is(leave('cccccccc'), '2 q q:cccccccc q:dddddddd', 'one that has been told is not told again')
-    is(#members_of('q:wait'), 3, 'it keeps its place, in front of the holder that leaves')
-    is(enter('dddddddd', '75'), '-2', 'the other one looks')
-    now = now + 5
-    store.q = 'ffffffffrest'
-    is(leave('ffffffff'), '2 q q:dddddddd q:eeeeeeee', 'until its lease is over: then the next one is told')
-    is(#members_of('q:wait'), 2, 'and it is out')
-    is(enter('dddddddd', '80'), '-1', 'so the other one is the first')
-    now = now + 20
-    is(enter('bbbbbbbb', '125'), '-1', 'the one that is out enters again, where it stood')
-    is(enter('dddddddd', '175'), '-1', 'a look that tells an earlier moment counts')
-    is(enter('dddddddd', '0'), '-1', 'one that tells a later moment does not')
-    is(leave('gggggggg'), '0 q:dddddddd q:bbbbbbbb', 'a release of an expired lock tells two, too')
-    is(leave('gggggggg'), '0 ', 'but not twice')
-    store.q = 'eeeeeeeerest'
-    is(leave('gggggggg'), 'eeeeeeeerest ', 'a release of the lock of another client: its token')
-    is(enter('gggggggg', '0'), '0', 'a waiter')
-    is(leave('gggggggg'), 'eeeeeeeerest q:gggggggg', 'that gives up')
-    is(enter('dddddddd', '175'), '0', 'one that has been told looks')
-    is(leave('hhhhhhhh'), 'eeeeeeeerest q:dddddddd', 'and is told by one that gives up')
-    is(#members_of('q:wait'), 3, 'is out')
-    now = now + 4000
-    is(leave('eeeeeeee'), '1 q', 'the last one releases: the others are dead')
-    is(store['q:wait'], nil, 'there is no queue')
-    store.q = 'aaaaaaaarest'
-    for _, name in ipairs { 'bbbbbbbb', 'cccccccc', 'dddddddd', 'eeeeeeee', 'ffffffff' } do
-        enter(name, '0')
+    is(expires[lease 'c'], now + 4000, 'the lease of a waiter')
+    is(store[lease 'c'], '5', 'its time for an attempt')
+    is(leave('a'), '1', 'released')
+    is(told(), 'b d', 'the first two are told')
+    is(store[lease 'b'], '0', 'so it is known that they have been told')
+    is(expires[lease 'b'], now + 5, 'and their leases end')
+    is(gate('e'), string.format('%.0f 3 -2 ', begin + now), 'free, but others stand in front')
+    is(store.q, nil, 'so it is not granted')
+    is(gate('d', '75'), string.format('%.0f 1 -2 ', begin + now - 75), 'also the second one')
+    is(told(), 'd', 'those in front have been told, its own lease is renewed')
+    is(gate('b', '100'), '1', 'the first passes')
+    is(queue(), 'dce', 'and is out of the queue')
+    is(store[lease 'b'], nil, 'and so is its lease')
+    is(leave('b', 'another token'), '30000 token of b', 'a release of the lock of another client: how long, and its token')
+    is(told(), '', 'tells nobody')
+    is(leave('c'), '30000 token of b', 'a waiter that gives up')
+    is(queue(), 'de', 'is out')
+    is(store[lease 'c'], nil, 'and so is its lease')
+    now = now + 10
+    is(eval('leave', { 'q' }, { 'token of b', name_of 'b', '395', tostring(begin - 395 * 4294967296), '4000', '5' }), '1', 'rolled back')
+    is(queue(), 'dbe', 'it stands in the queue again')
+    is(expires[lease 'b'], now + 4000, 'with a lease')
+    is(leave('f'), '0', 'a release of an expired lock')
+    is(told(), 'b', 'tells, too: those that were not told yet')
+    store.q, expires.q = 'token of x', now + 1000
+    expires[lease 'b'] = now + 90000
+    is(eval('leave', { 'q' }, { 'other', name_of 'b', '395', tostring(begin - 395 * 4294967296), '4000', '5' }), '1000 token of x', 'a rollback')
+    is(expires[lease 'b'], now + 90000, 'shortens no lease')
+    store.q = nil
+    for _, letter in ipairs { 'b', 'd', 'e' } do
+        expires[lease(letter)] = now
     end
-    expires['q:bbbbbbbb'], expires['q:cccccccc'], expires['q:eeeeeeee'] = now, now, now
-    is(leave('aaaaaaaa'), '2 q q:dddddddd q:ffffffff', 'a release skips the dead')
-    is(#members_of('q:wait'), 2, 'they are out of the queue')
+    is(gate('g'), '1', 'all in front are dead: granted')
+    is(queue(), '', 'they are out of the queue')
+    store.q, expires.q = nil, nil
 
-    -- What a user may not do, or another program has done. No queue may be left that never expires.
-    store.q, denied.del = 'aaaaaaaarest', true
-    is(leave('aaaaaaaa'), 'error NOPERM ', 'a release that may not delete says so')
-    denied.del, denied.zrange, denied.zrem = nil, true, true
-    is(leave('aaaaaaaa'), '1 q', 'a release needs no permission for the queue')
-    denied.zrange, denied.zrem, store['q:wait'] = nil, nil, nil
-    denied.get = true
-    is(enter('bbbbbbbb', '0'), 'error NOPERM', 'a look that may not read the lock')
-    is(store['q:wait'], nil, 'enters no queue')
-    denied.get, denied.pexpire = nil, true
-    is(enter('bbbbbbbb', '0'), '-1001', 'a look that may not give the queue an end knows no place')
-    is(store['q:wait'], nil, 'and leaves it')
-    denied.pexpire, denied.zadd = nil, true
-    is(enter('bbbbbbbb', '0'), '-1001', 'a look that may not enter the queue')
+    -- With a fencing token.
+    is(eval('gate', { 'q', 'q:fence' }, { 'token', name_of 'a', '0', '0', '4000', '5', '30000', '407264', '7' }),
+        string.format('%d', 407264 * 4294967296 + 7), 'with a fencing token')
+    is(eval('gate', { 'q', 'q:fence' }, { 'other', name_of 'b', '0', '0', '4000', '5', '30000', '0', '0' }),
+        string.format('%.0f 0 30000 token', begin + now), 'held')
+    store.q = nil
+    is(eval('gate', { 'q', 'q:fence' }, { 'other', name_of 'b', '0', '0', '4000', '5', '30000', '0', '0' }),
+        string.format('%d', 407264 * 4294967296 + 8), 'the next one')
+
+    -- What a user may not do, or another program has done. No queue or lease may be left that never expires.
+    local function alone()
+        local n = 0
+        for key in pairs(store) do
+            n = n + (key:match('^q:wait') and 1 or 0)
+        end
+        return n
+    end
+    for _, name in ipairs { 'zrange', 'zadd', 'zrank', 'time', 'pexpire' } do
+        store, expires, denied = { q = 'token of x' }, { q = now + 1000 }, { [name] = true }
+        is(gate('a'), '0 0 1000 token of x', 'refused without ' .. name)
+        is(alone(), 0, 'no queue and no lease without ' .. name)
+        store.q = nil
+        is(gate('a'), '1', 'granted without ' .. name)
+        is(leave('a'), '1', 'released without ' .. name)
+    end
+    store, expires, denied = {}, {}, { get = true }
+    is(gate('a'), 'error NOPERM', 'a lock that may not be read')
+    denied = { set = true }
+    is(gate('a'), 'error NOPERM', 'or not be set')
+    is(alone(), 0, 'no queue')
+    denied = {}
+    gate('a')
+    denied = { del = true }
+    is(leave('a'), 'error NOPERM', 'a release that may not delete says so')
+    denied = { zrange = true, zrem = true }
+    is(leave('a'), '1', 'a release needs no permission for the queue')
+    denied = {}
+    local function left_alone(what)
+        local before, ends = store['q:wait'], expires['q:wait']
+        store.q, expires.q = 'token of x', now + 1000
+        is(gate('a'), '0 0 1000 token of x', what .. ': no queue')
+        store.q = nil
+        is(gate('a'), '1', what .. ': granted')
+        is(leave('a'), '1', what .. ': released')
+        ok(store['q:wait'] == before and expires['q:wait'] == ends, what .. ': it is not touched')
+        if type(before) == 'table' then
+            is(#members_of('q:wait'), 3, what .. ': it has its members')
+        end
+    end
+    store, expires = { ['q:wait'] = 'token' }, { ['q:wait'] = now + 1000 }
+    left_alone('the key of the queue is a lock')
+    store, expires = { ['q:wait'] = { x = 1, y = 2, z = 3 } }, { ['q:wait'] = now + 1000 }
+    left_alone('the key of the queue has other names')
+    store, expires = { ['q:wait'] = { [name_of 'x'] = 1, [name_of 'y'] = 2, [name_of 'z'] = 3 } }, {}
+    left_alone('the key of the queue has no end')
 end
 print('1..' .. tests)
