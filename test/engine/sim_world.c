@@ -513,17 +513,18 @@ struct mini_word name_of(const struct mini_name *name)
     return word;
 }
 
-/* In some runs what the servers say of the wait queue is arbitrary: any place, whether the lock is free or not, and whether somebody
-   waits. It is a hint, so no invariant may break. R19 */
+/* In some runs what the servers say of the wait queue is arbitrary: any place, whether the lock is free or not, and the moment
+   when a waiter began to wait. It is a hint, so no invariant may break. R19 */
 static unsigned lie(const struct mini_command *command, char *reply, unsigned size)
 {
-    if (fair != LYING || roll(2) == 0)
+    char text[64];
+
+    if (fair != LYING || !command->queues || command->kind == 'D' || reply[0] != '$' ||
+        roll(2) == 0)
         return size;
-    if (command->kind == 'W')
-        return (unsigned)sprintf(reply, ":%d\r\n", (int)roll(12) - 6);
-    if (command->kind == 'U' && (reply[1] == '1' || reply[1] == '2') && reply[0] == ':')
-        reply[1] = (char)('1' + roll(2));
-    return size;
+    sprintf(text, "%llu %u %d any", (unsigned long long)roll(3) << (roll(2) ? 40 : 20), roll(12),
+            (int)roll(5000) - 3);
+    return (unsigned)sprintf(reply, "$%u\r\n%s\r\n", (unsigned)strlen(text), text);
 }
 
 /* Whether a client holds the lock with this token. */
