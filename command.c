@@ -190,49 +190,56 @@ enum rl_value {
 #define RL_PUT_DATABASE "\12"
 #define RL_PUT_NAME "\13"
 #define RL_PUT_WAITER RL_PUT_NAME "\14\15\16\17" /* as the scripts of the wait queue have it */
+#if REDLOCK_MINIMAL
+#define RL_UNLESS_MINIMAL(words) NULL
+#else
+#define RL_UNLESS_MINIMAL(words) words
+#endif
+#if REDLOCK_FAIR
+#define RL_IF_FAIR(words) words
+#else
+#define RL_IF_FAIR(words) NULL
+#endif
+/* All of them, in the order of enum rl_command: C++ does not allow for a gap. */
 static const char *const rl_words[RL_READY] = {
     [RL_SET] = "6"
                "3SET" RL_PUT_KEY RL_PUT_TOKEN "2NX"
                "2PX" RL_PUT_TTL,
     [RL_DELETE] = "5" RL_PUT_EVAL,
+    [RL_TAKE] = RL_UNLESS_MINIMAL("6" RL_PUT_EVAL RL_PUT_TTL),
+    [RL_FENCE] = RL_UNLESS_MINIMAL("8" RL_PUT_EVAL RL_PUT_TTL RL_PUT_COUNTER),
+    [RL_CONFIRM] = RL_UNLESS_MINIMAL("7" RL_PUT_EVAL RL_PUT_COUNTER),
     [RL_EXTEND] = "7" RL_PUT_EVAL RL_PUT_TTL "11",
+    [RL_REPAIR] = RL_UNLESS_MINIMAL("6" RL_PUT_EVAL RL_PUT_TTL),
+    [RL_DELIFEQ] = RL_UNLESS_MINIMAL("3"
+                                     "7DELIFEQ" RL_PUT_KEY RL_PUT_TOKEN),
+    [RL_DELEX] = RL_UNLESS_MINIMAL("4"
+                                   "5DELEX" RL_PUT_KEY "4IFEQ" RL_PUT_TOKEN),
+    [RL_EVALSHA] = RL_UNLESS_MINIMAL("5"
+                                     "7EVALSHA"
+                                     "X" RL_DELETE_SHA1 "11" RL_PUT_KEY RL_PUT_TOKEN),
+    [RL_GATE] = RL_IF_FAIR("=" RL_PUT_EVAL RL_PUT_WAITER RL_PUT_TTL RL_PUT_COUNTER), /* 13 */
+    [RL_LEAVE] = RL_IF_FAIR("6" RL_PUT_EVAL RL_PUT_NAME),
+    [RL_BACK] = RL_IF_FAIR(":" RL_PUT_EVAL RL_PUT_WAITER), /* 10 */
+    [RL_HELLO] = RL_UNLESS_MINIMAL("2"
+                                   "5HELLO"
+                                   "13"),
+    [RL_HELLO_AUTH] = RL_UNLESS_MINIMAL("5"
+                                        "5HELLO"
+                                        "13"
+                                        "4AUTH" RL_PUT_USER RL_PUT_PASSWORD),
     [RL_AUTH] = "2"
                 "4AUTH" RL_PUT_PASSWORD,
     [RL_AUTH_USER] = "3"
                      "4AUTH" RL_PUT_USER RL_PUT_PASSWORD,
     [RL_SELECT] = "2"
                   "6SELECT" RL_PUT_DATABASE,
-#if !REDLOCK_MINIMAL
-    [RL_TAKE] = "6" RL_PUT_EVAL RL_PUT_TTL,
-    [RL_FENCE] = "8" RL_PUT_EVAL RL_PUT_TTL RL_PUT_COUNTER,
-    [RL_CONFIRM] = "7" RL_PUT_EVAL RL_PUT_COUNTER,
-    [RL_REPAIR] = "6" RL_PUT_EVAL RL_PUT_TTL,
-    [RL_DELIFEQ] = "3"
-                   "7DELIFEQ" RL_PUT_KEY RL_PUT_TOKEN,
-    [RL_DELEX] = "4"
-                 "5DELEX" RL_PUT_KEY "4IFEQ" RL_PUT_TOKEN,
-    [RL_EVALSHA] = "5"
-                   "7EVALSHA"
-                   "X" RL_DELETE_SHA1 "11" RL_PUT_KEY RL_PUT_TOKEN,
-    [RL_HELLO] = "2"
-                 "5HELLO"
-                 "13",
-    [RL_HELLO_AUTH] = "5"
-                      "5HELLO"
-                      "13"
-                      "4AUTH" RL_PUT_USER RL_PUT_PASSWORD,
-    [RL_TRACK] = "4"
-                 "6CLIENT"
-                 "8TRACKING"
-                 "2ON"
-                 "6NOLOOP",
-    [RL_INFO] = "3" RL_PUT_SCRIPT "10",
-#endif
-#if REDLOCK_FAIR
-    [RL_GATE] = "=" RL_PUT_EVAL RL_PUT_WAITER RL_PUT_TTL RL_PUT_COUNTER, /* 13 */
-    [RL_LEAVE] = "6" RL_PUT_EVAL RL_PUT_NAME,
-    [RL_BACK] = ":" RL_PUT_EVAL RL_PUT_WAITER, /* 10 */
-#endif
+    [RL_TRACK] = RL_UNLESS_MINIMAL("4"
+                                   "6CLIENT"
+                                   "8TRACKING"
+                                   "2ON"
+                                   "6NOLOOP"),
+    [RL_INFO] = RL_UNLESS_MINIMAL("3" RL_PUT_SCRIPT "10"),
 };
 
 /* The scripts of features that are left out are not in the program. */
