@@ -1,8 +1,8 @@
 /* requests.c - the ring of requests of a node. One call from every valid state, to a valid state:
 
    PUSH: rl_request_push; on a full ring with each PUSHth command. POP: rl_request_pop of a ring
-   that is not empty, and rl_request. REDIRECT: rl_redirect on one node, each of them, and on all that the client does not have,
-   with each REDIRECTth count up to that of a full ring. else: rl_first_node of any nodes.
+   that is not empty, and rl_request. DISOWN: rl_disown_replies on each node, with each DISOWNth count up to that of a full ring.
+   else: rl_first_node of any nodes.
 
    A state is valid if `first` is in the ring and `count` is at most its size. With EXACT each state is analysed separately;
    then it is valid only if each request also stands for at least one command, and each free one for none.
@@ -29,7 +29,7 @@ static void any_request(struct redlock_request *request, unsigned repeats)
     request->owner = any_owner();
     request->repeats = (uint16_t)any_of(repeats, UINT16_MAX);
     request->command = (uint8_t)any_of(0, 255);
-    request->role = (uint8_t)any_of(0, 255);
+    request->round = (uint8_t)any_of(0, 255);
 }
 
 /* Any requests; `first` to `first_most`, `count` to `count_most`. */
@@ -37,7 +37,7 @@ static void any_ring(struct redlock_node *node, unsigned first, unsigned first_m
                      unsigned count_most)
 {
     any_request(&node->priv.requests[any_of(0, REDLOCK_PIPELINE_MAX - 1)], 0);
-    node->priv.part = (uint8_t)any_of(0, 255);
+    node->priv.was_idle = (uint8_t)any_of(0, 1);
     node->priv.first = (uint8_t)any_of(first, first_most);
     node->priv.count = (uint8_t)any_of(count, count_most);
     node->priv.search_from = (uint8_t)any_of(0, 255);
@@ -82,7 +82,7 @@ static void check_exact(void)
 #ifdef PUSH
 static void push(void *owner, unsigned command)
 {
-    rl_request_push(&client, nodes, owner, command, any_of(0, 4));
+    rl_request_push(&client, nodes, owner, command, any_of(0, RL_NO_REPLY));
 }
 
 /* A full ring: a command shares the last slot, or is not pushed. */
@@ -150,11 +150,14 @@ int main(void)
 #endif
     return 0;
 }
-#elif defined REDIRECT
-static void redirect(unsigned i, unsigned count)
+#elif defined DISOWN
+static void disown(unsigned i, unsigned count)
 {
+    static struct redlock_owed owed;
+    static struct redlock_owed *const to[] = {NULL, &owed};
+
     any_ring(&nodes[i], 0, REDLOCK_PIPELINE_MAX - 1, count, count);
-    rl_redirect(&client, any_owner(), 1U << i | ~client.priv.all, any_owner(), any_of(0, 255));
+    rl_disown_replies(&client, any_owner(), i, any_of(0, 255), to[any_of(0, 1)]);
     check_ring(&nodes[i]);
 }
 
@@ -165,9 +168,8 @@ int main(void)
     client.priv.nodes = nodes;
     client.priv.all = (1U << REDLOCK_NODES_MAX) - 1;
     for (i = 0; i < REDLOCK_NODES_MAX; i++)
-        for (count = REDLOCK_PIPELINE_MAX % REDIRECT; count <= REDLOCK_PIPELINE_MAX;
-             count += REDIRECT)
-            redirect(i, count);
+        for (count = REDLOCK_PIPELINE_MAX % DISOWN; count <= REDLOCK_PIPELINE_MAX; count += DISOWN)
+            disown(i, count);
     return 0;
 }
 #else
