@@ -268,6 +268,21 @@ static void r02_a_slow_handshake_does_not_delay_a_new_client(void)
 }
 
 /* Without a quorum an attempt waits for connections for stall_ms, however they share it with their handshakes. */
+/* A quorum is ready, and the third node takes long to connect: the attempt waits for it as long as the caller may wait, at most. */
+static void r02_no_longer_than_the_caller_waits(void)
+{
+    uint64_t start;
+
+    begin_with_defaults(3);
+    set_distance(0, 2 * MS);
+    set_distance(1, 2 * MS);
+    fake_nodes[2].connect_us = 500 * MS;
+    start = fake_now_us;
+    is_int(acquire(30), REDLOCK_OK, "r02: two of three are connected, and wait_ms is 30");
+    ok(since(start) >= 30 * MS && since(start) < 40 * MS, "r02: acquired after that: %ld us",
+       since(start));
+}
+
 static void r02_connections_have_stall_ms(void)
 {
     uint64_t start;
@@ -694,6 +709,7 @@ int main(void)
     r02_completed_locks_share_a_late_node();
     r02_a_long_timeout_does_not_delay_a_new_client();
     r02_a_slow_handshake_does_not_delay_a_new_client();
+    r02_no_longer_than_the_caller_waits();
     r02_connections_have_stall_ms();
     r02_a_node_that_failed_does_not_delay_the_others();
     r02_a_retry_waits_for_connections();

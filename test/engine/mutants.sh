@@ -22,36 +22,41 @@ R1|redlock.c|s/rl_random\(c, lock->token \+ kept, sizeof lock->token - kept\) !=
 R1|redlock.c|s/if \(state != RL_ASKING && node->priv.reconnect/if (node->priv.reconnect/|a SET is not sent again
 R1|redlock.c|s/if \(!rl_prolong/lock->priv.started_us = c->priv.now_us; $&/|T1 is read before the first byte is sent
 R2|redlock.c|s/rl_is_quorum\(c, rl_agreed\(lock\)\)/rl_is_quorum(c, lock->priv.unanswered == 0 ? rl_agreed(lock) : 0)/|one node after the other is not enough: the command goes to all nodes at once
-R2|redlock.c|s/rl_ask_the_rest\(c, lock\);(\s+rl_set)/lock->priv.unsent = 0;$1/|nodes that were not asked are sent the lock later
-R2|redlock.c|s/(status != REDLOCK_OK\) \{\s+)rl_ask_the_rest\(c, lock\);/$1lock->priv.unsent = 0;/|also after a failed extension
-R2|redlock.c|s/c->priv.now_us \+ c->priv.settings.stall_ms \* RL_MS_US\);(\s+rl_not_after\(&c->priv.line_us)/c->priv.now_us + (lock->priv.op.attempts == 0 ? c->priv.settings.stall_ms * RL_MS_US : 0));$1/|a retry waits for connections, too
-R2|redlock.c|s/if \(\(coming \|\|/if (((coming \&\& !reachable) ||/|an attempt waits for connections
-R2|client.c|s/if \(!rl_past\(c, lock->priv.due_us\)\)/if (0)/|an attempt waits for connections for stall_ms, however many replies they need
-R2|redlock.c|s/rl_is_failing\(node\) \? 0 : c->priv.rest_us/c->priv.rest_us/|an attempt does not wait for nodes that failed before
-R2|redlock.c|s/(if \(rl_past\(c, lock->valid_until_us\)\)\s+)lock->priv.unsent = 0;/$1;/|nothing is sent any more when the validity is over
+R2|redlock.c|s/rl_hold_ask_rest\(c, lock\);(\s+rl_set)/lock->priv.unsent = 0;$1/|nodes that were not asked are sent the lock later
+R2|hold.c|s/(status != REDLOCK_OK\) \{\s+)rl_hold_ask_rest\(c, lock\);/$1lock->priv.unsent = 0;/|also after a failed extension
+R2|redlock.c|s/return lock->priv.in_line_us \+(\s+\(fresh)/return (lock->priv.op.attempts > 0 ? 0 : lock->priv.in_line_us) +$1/|a retry waits for connections, too
+R2|redlock.c|s/until_us = c->priv.quorum_us \+ short_us;/return 0;/|a quorum waits for connections to the rest
+R2|redlock.c|s/fresh == 0 \|\| c->priv.quorum_us/c->priv.quorum_us/|but not to nodes that failed before
+R2|redlock.c|s/fresh > 0 \? c->priv.settings.stall_ms \* RL_MS_US : short_us/c->priv.settings.stall_ms * RL_MS_US/|nor as long for these alone, without a quorum
+R2|redlock.c|s/fresh \+= !rl_is_failing\(rl_first_node\(c, left\)\)/fresh++/|which these are is known
+R2|hold.c|s/(if \(rl_past\(c, lock->valid_until_us\)\)\s+)lock->priv.unsent = 0;/$1;/|nothing is sent any more when the validity is over
 R2|redlock.c|s/memset\(&lock->priv.attempt, 0, sizeof lock->priv.attempt\);/;/|an attempt begins without what an earlier one left
-R2|node.c|s/if \(wait_ms > RL_CONNECT_MS\)/if (0)/|a quorum waits 100 ms for the rest, however long node_timeout_ms is
-R2|redlock.c|s/\? 0 : c->priv.rest_us;/? 0 : node->priv.changed_us + 100 * RL_MS_US;/|and however many replies their handshakes have
-R2|node.c|s/CONNECTING && !rl_is_failing\(node\)/CONNECTING/|the connect of a node that failed before does not prolong it
-R2|node.c|s/!quorum \|\| \(state/(state/|the wait for the rest begins when a quorum is ready
+R2|redlock.c|s/uint64_t short_us = RL_CONNECT_MS \* RL_MS_US/uint64_t short_us = 2 * c->priv.settings.node_timeout_ms * RL_MS_US/|a quorum waits 100 ms for the rest, however long node_timeout_ms is
+R2|redlock.c|s/rl_not_after\(&short_us, 2 \* c->priv.settings.node_timeout_ms \* RL_MS_US\);/;/|and 2 * node_timeout_ms at most
+R2|redlock.c|s/rl_not_after\(&until_us, lock->priv.until_us\);(\s+return until_us)/;$1/|not longer than the caller waits
+R2|redlock.c|s/ \|\| c->priv.quorum_us <= lock->priv.in_line_us//|and only if the lock stood in line before the quorum was ready
+R2|node.c|s/c->priv.quorum_us = node->priv.changed_us;/;/|the wait for the rest begins when a quorum is ready
 R16|redlock.c|s/rl_set\(&lock->members, lock->granted\); \/\* they count if/; \/* they count if/|a node that granted is a member without a reply to the second round
 R15|redlock.c|s/rl_await_votes\(c, lock, RL_AGREEING\)/rl_lock_enter(lock, RL_AGREEING, lock->priv.due_us)/|each round to agree on a token has its own time
 R16|redlock.c|s/lock->priv.state == RL_ASKING \|\| lock->priv.state == RL_AGREEING \|\|/lock->priv.state == RL_ASKING ||/|an agreement counts only while its connection lasts
-R6|redlock.c|s/unnamed =\s+lock->priv.attempt.asked & ~\(unsigned\)lock->granted/unnamed = lock->refused/|a node that has not replied yet may name the holder
-R6|redlock.c|s/RL_MS_US \+ rl_pause_us\(c, lock\);/rl_pause_us(c, lock);/|an attempt that waits for no reply is not repeated at once
+R6|redlock.c|s/if \(due & lock->granted\)\s+return 1;//|nodes that have our key have deleted it before the next attempt
+R7|redlock.c|s/\(lock->priv.op.waits \|\| rl_wants_holder\(lock\)\) &&/rl_wants_holder(lock) \&\&/|a waiter waits for the replies to its rollback, which tell where the key is gone already
+R6|redlock.c|s/\(lock->priv.op.waits \|\| rl_wants_holder\(lock\)\) &&/lock->priv.op.waits \&\&/|so does a caller that asks for the holder
+R7|redlock.c|s/ && due != 0 &&\s+!rl_is_quorum\(c, replied & ~\(unsigned\)lock->priv.attempt.free\)/ \&\& due != 0/|a quorum of them is enough
+R6|wait.c|s/due_us \+= RL_MS_US \+ rl_pause_us\(c, lock\);/due_us += rl_pause_us(c, lock);/|an attempt that waits for no reply is not repeated at once
 R6|redlock.c|s/if \(!again \|\| lock->token/if (lock->token/|a denial is no reason to wait
 R11|redlock.c|s/outcome != REDLOCK_UNCONFIRMED && (outcome != REDLOCK_LOST)/$1/|an unconfirmed release can be called again
 R11|redlock.c|s/(outcome != REDLOCK_LOST) && outcome != REDLOCK_CANCELLED\)/$1)/|so can a cancelled one
-R4|redlock.c|s/if \(!cancelled && !rl_past\(c, lock->priv.due_us\)\)/if (!rl_past(c, lock->priv.due_us))/|a cancel ends the pause before a retry
-R11|redlock.c|s/lock->priv.unanswered \| lock->priv.attempt.postponed\) != 0/lock->priv.unanswered) != 0/|a release that waits repeats what temporary errors refused
-R11|redlock.c|s/if \(rl_past\(c, lock->priv.due_us\)\) (\{\s+rl_set\(&lock->priv.unsent, lock->priv.attempt.postponed)/$1/|not all the time
+R4|redlock.c|s/(notification shortens. R6, R7 \*\/\s+)if \(cancelled\)/$1if (cancelled \&\& rl_past(c, lock->priv.due_us))/|a cancel ends the pause before a retry
+R11|redlock.c|s/lock->priv.unanswered \| lock->priv.attempt.release_failed\) != 0/lock->priv.unanswered) != 0/|a release that waits repeats what temporary errors refused
+R11|redlock.c|s/if \(rl_past\(c, lock->priv.due_us\)\) (\{\s+rl_set\(&lock->priv.unsent, lock->priv.attempt.release_failed)/$1/|not all the time
 R11|redlock.c|s/(due_us = rl_release_until\(c, lock\);\s+)rl_not_after\(&lock->priv.due_us, lock->priv.until_us\);/$1;/|it ends when the wait is over
 R11|redlock.c|s/(lock->priv.outcome == REDLOCK_UNCONFIRMED) && lock->priv.op.waits/$1/|without a wait no node is late
-R11|redlock.c|s/if \(lock->priv.outcome != REDLOCK_CANCELLED\)(\s+lock->priv.outcome = \(int8_t\)rl_release_outcome)/$1/|a cancelled release ends
+R11|redlock.c|s/lock->priv.op.cancelled \? REDLOCK_CANCELLED : rl_release_outcome\(c, lock\)/rl_release_outcome(c, lock)/|a cancelled release ends
 R4|redlock.c|s/owed->unanswered = unanswered;/;/|no release is repeated while its reply is due
 R4|redlock.c|s/reply->vote == RL_YES \|\| reply->vote == RL_NO \|\| reply/reply->vote == RL_YES || reply/|a release that found no key is not repeated
-R8|redlock.c|s/reply->vote == RL_YES && (rl_is\(reply->command, RL_ACQUIRES\) &&\s+reply->round)/reply->vote <= RL_NO \&\& $1/|a late refusal makes no member
-R8|redlock.c|s/reply->round != RL_NO_ROUND &&//|a node that is asked after the decision is no member by its grant
+R8|hold.c|s/reply->vote == RL_YES && (rl_is\(reply->command, RL_ACQUIRES\) &&\s+reply->round)/reply->vote <= RL_NO \&\& $1/|a late refusal makes no member
+R8|hold.c|s/reply->round != RL_NO_ROUND &&//|a node that is asked after the decision is no member by its grant
 R8|redlock.c|s/rl_is_held\(lock\) \? RL_NO_ROUND/lock->priv.state == RL_HELD ? RL_NO_ROUND/|also while the lock extends itself
 R2|redlock.c|s/lock->priv.list != RL_DONE && lock->priv.list != RL_TURN/lock->priv.list != RL_TURN/|a late reply does not take a lock from those that are complete
 R4|redlock.c|s/rl_connect\(c, nodes, 0\);/;/|a node is connected for a release that it is owed
@@ -74,19 +79,17 @@ R4|redlock.c|s/lock->priv.unsent = lock->priv.attempt.asked;/lock->priv.unsent =
 R4|redlock.c|s/rl_send\(c, lock, lock->priv.unsent & [^,]*,\s+RL_DELETE, RL_NO_REPLY\)/0/|a release that waits while the buffer is full
 R4|redlock.c|s/rl_roll_back\(c, lock, REDLOCK_CANCELLED\);/rl_lock_finish(c, lock, REDLOCK_CANCELLED);/|the rollback of a cancelled attempt
 R4|node.c|s/do \{\s+nodes &= rl_up\(c\);/nodes &= rl_up(c); do {/|nothing is queued on a connection that broke
-R4|redlock.c|s/lock->priv.attempt.postponed \| unanswered/unanswered/|a temporary error is no answer to a release
+R4|redlock.c|s/lock->priv.attempt.release_failed \| unanswered/unanswered/|a temporary error is no answer to a release
 R4|redlock.c|s/else if \(rl_is\(reply->command, RL_RELEASES\)\)/else if (state != RL_ROLLING_BACK \&\& rl_is(reply->command, RL_RELEASES))/|nor is a late one
-R4|redlock.c|s/if \(state == RL_RELEASING \|\| state == RL_ROLLING_BACK\)(\s+rl_set\(&lock->priv.attempt.postponed)/if (0)$1/|a release whose connection breaks twice is repeated
-R4|redlock.c|s/lock->priv.attempt.postponed \| unanswered/lock->priv.attempt.postponed/|nor is no reply
-R4|node.c|s/\} else if \(node->priv.part < main\) \{/$& reply->owner = request->owner;/|the last reply of a pair is the answer
+R4|redlock.c|s/if \(state == RL_RELEASING \|\| state == RL_ROLLING_BACK\)(\s+rl_set\(&lock->priv.attempt.release_failed)/if (0)$1/|a release whose connection breaks twice is repeated
+R4|redlock.c|s/lock->priv.attempt.release_failed \| unanswered/lock->priv.attempt.release_failed/|nor is no reply
 R4|redlock.c|s/rl_past\(c, owed->until_us\)/0/|releases are owed until the key has expired
 R4|redlock.c|s/ \|\| lock->token_is_label\)/)/|no release is repeated if the token is the caller's
-R5|node.c|s/node->priv.replied \|\| \(c->priv.lost_untold & node->priv.bit\)/node->priv.replied/|a broken connection does not stall, too
+R5|node.c|s/node->priv.replied \|\|\s+\(c->priv.lost_untold & node->priv.bit\)/node->priv.replied/|a broken connection does not stall, too
 R5|redlock.c|s/\(state == RL_ASKING && rl_is_failing\(node\)\)/0/|a node that failed before counts as failed
 R5|node.c|s/node->priv.denied && (!quorum)/$1/|only nodes that deny the client are tried again soon
-R5|redlock.c|s/rl_is_quorum\(c, ready \| untried\)/0/|untried nodes are tried before a call fails
 R5|redlock.c|s/rl_forget\(c, lock\);(\s+lock->valid_until_us = 0;)/lock->priv.unanswered = 0;$1/|late answers are not votes
-R5|node.c|s/if \(node->priv.part > rl_main_part\(command\)\)(\s+reply->owner)/if (1)$1/|locks that wait for a broken connection get a failure
+R5|node.c|s/return rl_next_unanswered\(node, reply\);/return 0;/|locks that wait for a broken connection get a failure
 R5|node.c|s/if \(reply->vote == RL_NONSENSE\)(\s+rl_node_broke)/if (event == RESP_BAD)$1/|nonsense disconnects
 R5|node.c|s/late && rl_past\(c, rl_node_stall_us\(c, node\)\)/0/|the stall
 R5|client.c|s/redlock_handle_events\(c, i, REDLOCK_READABLE \| REDLOCK_WRITABLE\);/;/|replies that arrived while the program did not call the library are not late
@@ -94,8 +97,7 @@ R5|node.c|s/if \(!rl_is_failing\(node\) && !node->priv.retried_at_once\) \{/if (
 R5|node.c|s/if \(!rl_past\(c, due_us\)\)\s+return;/;/|the pause before a reconnect
 R5|client.c|s/rl_forget\(client, lock\);\n    rl_lock_detach/rl_lock_detach/|the struct of an abandoned lock is not written to
 R5|redlock.c|s/rl_forget\(c, lock\);(\s+lock->priv.unsent = )/$1/|the struct of a released lock is not written to
-R5|redlock.c|s/more = \(unsigned\)rl_wants_holder\(lock\);/more = 0;/|the struct of a lock whose PTTL is unanswered is not written to
-R5|redlock.c|s/i, lock->priv.attempt.replies_due\[i\] \+ more, NULL/i, 1 + more, NULL/|nor that of a lock that several replies of a node are due to
+R5|redlock.c|s/i, lock->priv.attempt.replies_due\[i\], NULL/i, 1, NULL/|the struct of a lock that several replies of a node are due to is not written to
 R6|redlock.c|s/return !rl_is_quorum\(c, voters & \(lock->granted \| open\)\)/return 0/|an attempt ends when a quorum is out of reach
 R6|redlock.c|s/ && rl_knows_why\(c, lock\)//|a failed attempt ends when its cause is known
 R6|redlock.c|s/lock->priv.op.attempts > c->priv.settings.retries/0/|the number of retries
@@ -103,72 +105,72 @@ R6|command.c|s/ERR ACL failure\\0//|an error that waiting cannot mend ends the c
 R6|node.c|s/2 \* jitter_us \+ 1/1/|jitter
 R6|node.c|s/times > 0 && pause_ms/0 \&\& pause_ms/|the growth of the backoff
 R6|node.c|s/pause_ms = s->retry_delay_max_ms;/;/|the longest backoff
-R6|redlock.c|s/us << times : most/us << times << 1 : most/|a quick retry comes within a few round trips
-R6|redlock.c|s/us << times : most/us : most/|its pauses grow
-R6|redlock.c|s/quick && lock->priv.op.quick < RL_QUICK_MAX/0/|quick retries
-R6|redlock.c|s/if \(same >= c->priv.quorum\)\s+return REDLOCK_HELD;/return REDLOCK_HELD;/|contention is distinguished from a holder
-R6|redlock.c|s/item->text_used < BEGIN \? item->text_used : BEGIN/item->text_used/|a holder is one, whatever the generations of its keys
-R6|redlock.c|s/rl_not_after\(&lock->priv.due_us, lock->priv.until_us\);/;/|the last attempt when the wait ends
-R6|redlock.c|s/if \(\(coming \|\|/if (((coming \&\& reachable) ||/|concurrent attempts wait for connections
-R6|redlock.c|s/ &&\s+rl_is_quorum\(c, ready & ~\(unsigned\)c->priv.full\)\);/);/|concurrent attempts wait for a free request
-R6|redlock.c|s/if \(!rl_past\(c, c->priv.line_us\)\)/if (1)/|the time in the line of waiting locks counts towards wait_ms
-R6|redlock.c|s/lock->priv.until_us > lock->priv.due_us \?/1 ?/|the time in which a new client connects does not count towards wait_ms
-R7|redlock.c|s/if \(lock->priv.op.notified\)/if (0)/|a notification is not lost when the waiter is cancelled
+R6|wait.c|s/us << times : most/us << times << 1 : most/|a quick retry comes within a few round trips
+R6|wait.c|s/us << times : most/us : most/|its pauses grow
+R6|wait.c|s/if \(quick && rl_may_retry_quickly\(lock\)\)/if (0)/|quick retries
+R6|wait.c|s/if \(quick && rl_may_retry_quickly\(lock\)\)/if (quick)/|a few times in a row
+R6|redlock.c|s/if \(!rl_is_quorum\(c, lock->refused\)\)\s+return REDLOCK_CONTENDED;//|contention is distinguished from a holder
+R6|redlock.c|s/return lock->granted != 0 && rl_may_retry_quickly\(lock\) \? REDLOCK_CONTENDED : REDLOCK_HELD;/return lock->granted != 0 ? REDLOCK_CONTENDED : REDLOCK_HELD;/|a client that holds it on few nodes is a holder, when quick retries have not helped
+R6|redlock.c|s/lock->granted != 0 && (rl_may_retry_quickly)/$1/|where no node grants it another client holds it
+R6|wait.c|s/rl_not_after\(&due_us, lock->priv.until_us\); \/\* the last/; \/* the last/|the last attempt when the wait ends
+R6|redlock.c|s/ &&\s+rl_is_quorum\(c, c->priv.in\[REDLOCK_NODE_READY\] & ~\(unsigned\)c->priv.full\);/;/|concurrent attempts wait for a free request
+R6|redlock.c|s/else if \(rl_past\(c, lock->priv.until_us\)\)\s+rl_leave_line\(c, lock\);//|the time in the line of waiting locks counts towards wait_ms
+R6|redlock.c|s/if \(!rl_past\(c, until_us\)\)\s+rl_lock_set_due\(c, lock, until_us\);\s+else //|the time in which a new client connects does not count towards wait_ms
+R7|wait.c|s/if \(lock->priv.op.notified\)/if (0)/|a notification is not lost when the waiter is cancelled
 R4|redlock.c|s/nodes \|= rl_lowest\(queued\);/;/|a release waits behind a handshake
 R4|redlock.c|s/rl_disown_replies\(c, owed, i, 1, NULL\);/;/|a release that gives up its place waits for no reply
-R7|redlock.c|s/if \(!REDLOCK_NOTIFICATION \|\| !rl_may_be_free\(c, lock\)\)\s+return;/return;/|notification
-R7|redlock.c|s/rl_notifies\(node\)/0/|a refused attempt asks for notification
-R7|redlock.c|s/rl_notifies\(node\)/REDLOCK_NOTIFICATION/|no notification is asked for on a node that denies it
-R7|redlock.c|s/rl_is_quorum\(c, lock->priv.attempt.free\) && /lock->priv.attempt.free != 0 \&\& /|a waiter needs the notifications of a quorum
-R7|redlock.c|s/(rl_is_quorum\(c, lock->priv.attempt.free\)) && rl_others_had_it\(lock\)/$1/|a lack of voters does not notify a waiter
+R7|wait.c|s/if \(REDLOCK_MINIMAL \|\| !rl_may_be_free\(c, lock\)\)\s+return;/return;/|notification
+R7|node.c|s/return !REDLOCK_MINIMAL;(\s+default: \/\* RL_INFO)/return 0;$1/|a connection asks for notification
+R7|wait.c|s/rl_is_quorum\(c, lock->priv.attempt.free\) && /lock->priv.attempt.free != 0 \&\& /|a waiter needs the notifications of a quorum
+R7|wait.c|s/(rl_is_quorum\(c, lock->priv.attempt.free\)) && rl_others_had_it\(lock\)/$1/|a lack of voters does not notify a waiter
 R15|client.c|s/rl_read_clock\(c, served_us\);/c->priv.now_us = rl_now(c);/|a reply that came between two calls says nothing of the round trip
 R15|client.c|s/rl_set_timeout\(c, node, twice_us/if (0) $&/|a node that has not replied in time gets twice the time
 R15|node.c|s/rl_set_timeout\(c, node, node->rtt_us \+ margin_us\);/;/|the time for a reply follows the round trip
-R7|redlock.c|s/\(uint64_t\)rl_quick_us\(c, 0\)/(uint64_t)rl_quorum_rtt_us(c)/|a notified waiter tries at a random moment
-R7|redlock.c|s/rl_random_below\(c, 3\) > 0 \? lock->priv.op.spurious : 0U/0/|a waiter that was notified in vain stands back
-R7|redlock.c|s/if \(notified != NULL\) \{/if (0) {/|one waiter of several is notified
+R7|wait.c|s/\(uint64_t\)rl_quick_us\(c, 0\)/(uint64_t)rl_quorum_rtt_us(c)/|a notified waiter tries at a random moment
+R7|wait.c|s/rl_random_below\(c, 3\) > 0 \? lock->priv.op.spurious : 0U/0/|a waiter that was notified in vain stands back
+R7|wait.c|s/if \(notified != NULL\) \{/if (0) {/|one waiter of several is notified
 R7|redlock.c|s/(if \(rl_release_step\(c, lock\)\) \{\s+)rl_notify_own\(c, lock\);/$1/|notification of a release by the same client
 R7|redlock.c|s/rl_notify_own\(c, lock\);/if (lock->priv.outcome == REDLOCK_OK) $&/|also of one that does not wait for replies
-R7|redlock.c|s/if \(!rl_has_key\(lock, key, key_size, known\)\)/if (0)/|a waiter is notified only for its own key
+R7|wait.c|s/if \(!rl_has_key\(lock, key, key_size, known\)\)/if (0)/|a waiter is notified only for its own key
 R8|redlock.c|s/rl_is_quorum\(c, lock->granted & lock->members\)/rl_is_quorum(c, lock->granted)/|only members confirm
 R8|redlock.c|s/rl_has_failed\(c, lock, lock->members\)/rl_has_failed(c, lock, c->priv.all)/|an extension has failed when too few members may still confirm it
-R8|redlock.c|s/rl_now\(c\) < lock->valid_until_us/1/|late grants count only while the lock is valid
-R8|redlock.c|s/rl_now\(c\) < (lock->valid_until_us\)\)\s+)rl_set\(&lock->members, bit\);/rl_now(c) < $1;/|a node that grants late becomes a member
+R8|hold.c|s/rl_now\(c\) < lock->valid_until_us/1/|late grants count only while the lock is valid
+R8|hold.c|s/rl_now\(c\) < (lock->valid_until_us\)\)\s+)rl_set\(&lock->members, bit\);/rl_now(c) < $1;/|a node that grants late becomes a member
 R8|redlock.c|s/rl_set\(&lock->members, lock->granted\);(\s+rl_set\(&lock->priv.attempt.proved)/if (lock->priv.state != RL_EXTENDING) $&/|a node that confirms an extension becomes a member
-R8|redlock.c|s/else if \(\(lock->priv.attempt.proved & bit\) && rl_may_vote\(c, node\)\)/else if (0)/|also one whose yes comes after the decision
-R8|redlock.c|s/else if \(\(lock->priv.attempt.proved & bit\) && rl_may_vote\(c, node\)\)/else if (rl_may_vote(c, node))/|but only if its generation was known before a round that succeeded
+R8|hold.c|s/else if \(\(lock->priv.attempt.proved & bit\) && rl_may_vote\(c, node\)\)/else if (0)/|also one whose yes comes after the decision
+R8|hold.c|s/else if \(\(lock->priv.attempt.proved & bit\) && rl_may_vote\(c, node\)\)/else if (rl_may_vote(c, node))/|but only if its generation was known before a round that succeeded
 R8|redlock.c|s/c->priv.all & ~\(unsigned\)lock->priv.round.fresh/c->priv.all/|a generation that was learned in a round is not proved by that round
-R8|redlock.c|s/rl_clear\(&lock->priv.attempt.proved, bit\);//|another generation is not proved yet
+R8|hold.c|s/rl_clear\(&lock->priv.attempt.proved, bit\);//|another generation is not proved yet
 R8|redlock.c|s/rl_prolong\(c, lock\) \? REDLOCK_OK : REDLOCK_UNREACHABLE/rl_prolong(c, lock) ? REDLOCK_OK : REDLOCK_OK/|the new validity of an extension is above 0
 R8|redlock.c|s/if \(lock->valid_until_us < until_us\)//|an extension does not shorten the validity
 R8|command.c|s/math.max\(N\(A\[2\]\),c\('pttl',K\[i\]\)\)/A[2]/|an extension does not shorten the TTL on the node
-R8|redlock.c|s/(?=rl_end_extension\(c, lock, rl_prolong)/(lock->priv.started_us = c->priv.now_us), /|T1 of the extension is before its first byte
+R8|redlock.c|s/(?=rl_extension_end\(c, lock, rl_prolong)/(lock->priv.started_us = c->priv.now_us), /|T1 of the extension is before its first byte
 R8|redlock.c|s/if \(!rl_is_quorum\(c, lock->members\)\) \{/if (0) {/|the lock is lost when the confirmed nodes do not have the key any more
 R8|client.c|s/if \(lock->priv.state != RL_HELD\)\s+return REDLOCK_LOST;//|no extension of a lock that is not held
-R8|redlock.c|s/(generation\[node->priv.index\] = 0;\s+)rl_clear\(&lock->members, node->priv.bit\);/$1;/|a node that has not the key is no member
-R16|redlock.c|s/lock->priv.state == RL_AGREEING \|\| (rl_now\(c\) < lock->valid)/$1/|a grant that comes while a fencing token is agreed on counts
-R9|redlock.c|s/return !REDLOCK_MINIMAL && !lock->token_is_label && lock->generation/return 0 \&\& lock->generation/|the repair
-R9|redlock.c|s/rl_is_quorum\(c, lock->members\) && !rl_past\(c, lock->valid_until_us\);/rl_is_quorum(c, lock->members);/|no repair when the validity is over
-R9|redlock.c|s/lock->generation\[node->priv.index\] == 0 &&(\s+rl_is_quorum)/$1/|no repair where the generation is known
-R9|redlock.c|s/REDLOCK_MINIMAL && !lock->token_is_label && lock->gen/REDLOCK_MINIMAL \&\& lock->gen/|a label that is the token is not repaired
-R9|redlock.c|s/if \(command == RL_EXTEND && rl_repairs\(c, lock, node\)\)/if (0)/|a key that is missing is created again at once
-R9|redlock.c|s/if \(command == RL_EXTEND && rl_repairs\(c, lock, node\)\)/if (command == RL_EXTEND \&\& !rl_is_held(lock) \&\& rl_repairs(c, lock, node))/|also where the answer comes after the decision
-R9|redlock.c|s/if \(command == RL_EXTEND && rl_repairs\(c, lock, node\)\)/if (rl_repairs(c, lock, node))/|a repair that found the key of another client is not sent again
-R9|redlock.c|s/lock->generation\[node->priv.index\] = 0;(\s+rl_clear)/$1/|a generation is not known any more where the key is missing
-R9|redlock.c|s/reply->vote = RL_UNPROVED;/;/|a yes in a generation that was learned in this round is no vote
-R9|redlock.c|s/rl_set\(&lock->priv.round.fresh, bit\);/;/|nor in one that was learned by an earlier reply of this round
-R9|redlock.c|s/if \(\*known != generation\)/if (*known == 0)/|another generation is no vote
-R9|redlock.c|s/if \(\*known != generation\)/if (*known != generation \&\& !rl_is_held(lock))/|also in a reply after the decision
-R9|redlock.c|s/\*known = generation;/*known = *known == 0 ? generation : *known;/|a generation counts from the next round on
-R9|redlock.c|s/(if \(lock->members & bit\)\s+rl_set\(&lock->refused, bit\);\s+)rl_clear\(&lock->members, bit\);/$1;/|a node with another generation is no member
-R9|redlock.c|s/if \(lock->members & bit\)\s+rl_set\(&lock->refused, bit\);//|a member with another generation explains a loss
+R8|hold.c|s/(generation\[node->priv.index\] = 0;\s+)rl_clear\(&lock->members, node->priv.bit\);/$1;/|a node that has not the key is no member
+R16|hold.c|s/lock->priv.state == RL_AGREEING \|\| (rl_now\(c\) < lock->valid)/$1/|a grant that comes while a fencing token is agreed on counts
+R9|hold.c|s/return !REDLOCK_MINIMAL && !lock->token_is_label && lock->generation/return 0 \&\& lock->generation/|the repair
+R9|hold.c|s/rl_is_quorum\(c, lock->members\) && !rl_past\(c, lock->valid_until_us\);/rl_is_quorum(c, lock->members);/|no repair when the validity is over
+R9|hold.c|s/lock->generation\[node->priv.index\] == 0 &&(\s+rl_is_quorum)/$1/|no repair where the generation is known
+R9|hold.c|s/REDLOCK_MINIMAL && !lock->token_is_label && lock->gen/REDLOCK_MINIMAL \&\& lock->gen/|a label that is the token is not repaired
+R9|hold.c|s/if \(command == RL_EXTEND && rl_hold_repairs\(c, lock, node\)\)/if (0)/|a key that is missing is created again at once
+R9|hold.c|s/if \(command == RL_EXTEND && rl_hold_repairs\(c, lock, node\)\)/if (command == RL_EXTEND \&\& !rl_is_held(lock) \&\& rl_hold_repairs(c, lock, node))/|also where the answer comes after the decision
+R9|hold.c|s/if \(command == RL_EXTEND && rl_hold_repairs\(c, lock, node\)\)/if (rl_hold_repairs(c, lock, node))/|a repair that found the key of another client is not sent again
+R9|hold.c|s/lock->generation\[node->priv.index\] = 0;(\s+rl_clear)/$1/|a generation is not known any more where the key is missing
+R9|hold.c|s/reply->vote = RL_UNPROVED;/;/|a yes in a generation that was learned in this round is no vote
+R9|hold.c|s/rl_set\(&lock->priv.round.fresh, bit\);/;/|nor in one that was learned by an earlier reply of this round
+R9|hold.c|s/if \(\*known != generation\)/if (*known == 0)/|another generation is no vote
+R9|hold.c|s/if \(\*known != generation\)/if (*known != generation \&\& !rl_is_held(lock))/|also in a reply after the decision
+R9|hold.c|s/\*known = generation;/*known = *known == 0 ? generation : *known;/|a generation counts from the next round on
+R9|hold.c|s/(if \(lock->members & bit\)\s+rl_set\(&lock->refused, bit\);\s+)rl_clear\(&lock->members, bit\);/$1;/|a node with another generation is no member
+R9|hold.c|s/if \(lock->members & bit\)\s+rl_set\(&lock->refused, bit\);//|a member with another generation explains a loss
 R9|command.c|s/if \(!REDLOCK_MINIMAL && command == RL_REPAIR\)/if (0)/|each repair has its own generation
 R9|redlock.c|s/if \(command == RL_REPAIR && !rl_draw_generation/if (command == RL_REPAIR \&\& lock->priv.attempt.repair[3] == 0 \&\& !rl_draw_generation/|also when there was one before
 R9|redlock.c|s/rl_clear\(&lock->priv.unsent, nodes\); \/\* the next round asks again \*\/\s+return;/;/|nothing is repaired without a generation of its own
 R9|redlock.c|s/generation\[3\] \|= 1;/;/|the generation of a repair is not 0
 R9|redlock.c|s/lock->token\[sizeof lock->token - 1\] \|= 1;.*?\n/\n/|nor that of a token
 R9|redlock.c|s/memset\(lock->generation, 0, sizeof lock->generation\);//|an attempt begins without the generations of an earlier one
-R9|redlock.c|s/lock->token_is_label \? 1\s+: rl_generation\(lock->token \+ RL_TOKEN_OWNER\)/0 ? 1 : rl_generation(lock->token + RL_TOKEN_OWNER)/|all keys with a label as the token have one generation
+R9|hold.c|s/lock->token_is_label \? 1\s+: rl_generation\(lock->token \+ RL_TOKEN_OWNER\)/0 ? 1 : rl_generation(lock->token + RL_TOKEN_OWNER)/|all keys with a label as the token have one generation
 R9|command.c|s/lock != NULL && lock->token_is_label \? rl_label_head : rl_head/rl_head/|a label that is the token is compared as a whole
 R9|redlock.c|s/now = reply->round == lock->priv.attempt.round && !rl_is_held\(lock\);/now = !rl_is_held(lock);/|only replies to the present round are votes
 R9|redlock.c|s/if \(\+\+lock->priv.attempt.round > RL_ROUNDS\)/if (++lock->priv.attempt.round == 0)/|each round has a number
@@ -182,7 +184,7 @@ R4|redlock.c|s/if \(rl_is\(command, RL_CREATES\)\)(\s+rl_set\(&lock->priv.attemp
 R5|redlock.c|s/\*due = \(uint8_t\)\(\*due \+ \(left & 1\)\);/;/|the replies that a lock waits for are counted
 R5|redlock.c|s/lock->priv.attempt.replies_due\[node->priv.index\]--;/;/|those that have come are not
 R2|redlock.c|s/rl_clear\(&lock->failed, sent\);/;/|a node that is asked later has not failed
-R9|redlock.c|s/if \(vote != RL_UNPROVED \|\| rl_is_held\(lock\)\)/if (1)/|a yes that proves nothing is not counted in a round
+R9|redlock.c|s/if \(vote != RL_UNPROVED \|\|\s+\(rl_is_held\(lock\) && rl_is_quorum\(c, lock->members\)\)\)/if (1)/|a yes that proves nothing is not counted in a round
 R12|node.c|s/node->priv.handshake == RL_READY &&\s+node->priv.count == 0/1/|nothing counts before the handshake is answered
 R12|node.c|s/if \(fails\)/if (fails || hello)/|AUTH and RESP2 where HELLO is refused
 R12|node.c|s/node->priv.resp2 = 1;/;/|a connection on which HELLO is refused uses RESP2
@@ -194,13 +196,13 @@ R12|node.c|s/(command == rl_auth\(node\)) && !rl_is_not_ready\(item\)/$1/|a temp
 R12|node.c|s/return rl_is_not_ready\(item\) \|\| rl_is_error\(item, "WRONGPASS/return rl_is_error(item, "WRONGPASS/|a temporary error to HELLO is no reason for RESP2
 R12|node.c|s/\(node->password == NULL && rl_is_error\(item, "NOAUTH\\0"\)\)/0/|NOAUTH without a password fails the node
 R12|node.c|s/node->priv.notifies = \(uint8_t\)!rl_is_resp2\(node\)/node->priv.notifies = 1/|RESP2 has no notifications
-R12|node.c|s/node->priv.denied = 0;\s+node->error\[0\] = '\\0'; \/\* of HELLO/; \/*/|a refused HELLO is no error of a node that works
+R12|node.c|s/node->priv.denied = 0;\s+rl_clear_error\(node\); \/\* of HELLO/; \/*/|a refused HELLO is no error of a node that works
 R12|node.c|s/moved < 0 && silent/0/|a connection that is closed in the handshake is not just lost
-R12|command.c|s/if \(!REDLOCK_NOTIFICATION \|\| node->priv.count == 0 \|\| command != rl_auth\(node\)\)/if (1)/|the error has what HELLO and AUTH replied
-R12|node.c|s/value == RL_HELLO_ROLE &&/0 \&\& $&/|a replica is no node
+R12|command.c|s/if \(!?REDLOCK_MINIMAL \|\| node->priv.count == 0 \|\| command != rl_auth\(node\)\)/if (1)/|the error has what HELLO and AUTH replied
+R12|node.c|s/what == RL_HELLO_ROLE &&/0 \&\&/|a replica is no node
 R12|node.c|s/strcmp\(item->text, "sentinel"\) == 0/0/|a sentinel is no node
 R12|redlock.c|s/if \(node->priv.denied\)/if (0)/|a node that denies is distinguished from one that does not answer
-R12|node.c|s/\(REDLOCK_RESTART_GUARD && command == RL_INFO && rl_is_not_ready\(item\)\)/0/|a server that cannot tell its run_id yet is asked again
+R12|node.c|s/\(!REDLOCK_MINIMAL && command == RL_INFO && rl_is_not_ready\(item\)\)/0/|a server that cannot tell its run_id yet is asked again
 R12|redlock.c|s/if \(rl_first_node\(c, queued\)->priv.handshake == RL_READY\)/if (1)/|no command is sent before the handshake is complete
 R12|command.c|s/rl_hide_password\(rl_behind_code\(item\), node->password\);/;/|a password in a server's error text is hidden
 R12|command.c|s/return known && blank != NULL \? blank : item->text;/return item->text;/|a password does not hide the reason
@@ -216,42 +218,41 @@ R14|node.c|s/ \+ 2000000;/;/|2 s are added to the quarantine, because uptime has
 R14|node.c|s/wait_us > age_us/0/|the quarantine ends sooner for a server that is older
 R14|redlock.c|s/\(rl_is\(command, RL_EXTENDS\) && \(lock->members & node->priv.bit\) != 0\)/rl_is(command, RL_EXTENDS)/|in an extension it has one as a member only
 R14|redlock.c|s/\(rl_is\(command, RL_EXTENDS\) && \(lock->members & node->priv.bit\) != 0\)/0/|but there it has one: a held lock survives when all servers restart, one after the other
-R14|redlock.c|s/\(lock->priv.attempt.proved & bit\) && rl_may_vote\(c, node\)/(lock->priv.attempt.proved \& bit)/|no late yes makes it a member
+R14|hold.c|s/\(lock->priv.attempt.proved & bit\) && rl_may_vote\(c, node\)/(lock->priv.attempt.proved \& bit)/|no late yes makes it a member
 R14|redlock.c|s/reply->vote == RL_YES && rl_is\(reply->command, RL_WRITES\) &&(\s+!rl_has_vote)/reply->vote == RL_YES \&\&$1/|its reply to a release counts
 R14|client.c|s/longest_ms != 0 && lock->ttl_ms > longest_ms/0/|no TTL above longest_ttl_ms
 R10|client.c|s/if \(lock->extended >= client->[^)]*\)[^;]*;//|the limit of extensions
-R10|redlock.c|s/lock->extended\+\+;/;/|extensions are counted
+R10|hold.c|s/lock->extended\+\+;/;/|extensions are counted
 R10|redlock.c|s/lock->extended = 0;//|an acquire clears the count
 R10|client.c|s/lock->extended = 0;//|so does redlock_adopt
-R10|redlock.c|s/late && lock->priv.op.renewals == 0/0/|the limit of automatic extensions
-R10|redlock.c|s/rl_not_after\(&end_us, ([^;]*)\);/end_us = $1;/|an extension with a shorter TTL is due after a third of that TTL
-R10|redlock.c|s/lock->ttl_ms - lock->ttl_ms \/ 3/0/|an extension is due after a third of the TTL
+R10|redlock.c|s/due && lock->priv.op.renewals == 0/0/|the limit of automatic extensions
+R10|hold.c|s/rl_not_after\(&end_us, ([^;]*)\);/end_us = $1;/|an extension with a shorter TTL is due after a third of that TTL
+R10|hold.c|s/lock->ttl_ms - lock->ttl_ms \/ 3/0/|an extension is due after a third of the TTL
 R10|redlock.c|s/else if \(rl_past\(c, lock->valid_until_us\)\)\s+rl_roll_back/else if (0) rl_roll_back/|the loss when the validity is over
-R10|redlock.c|s/due_us = end_us > rest_us \? end_us - rest_us : 0;/due_us = lock->priv.started_us + lock->ttl_ms \/ 3 * RL_MS_US;/|auto-extension that starts late extends at once
-R10|redlock.c|s/if \(!rl_is_auto\(lock\) \|\| status == REDLOCK_CANCELLED\)/if (!rl_is_auto(lock) || status != REDLOCK_OK)/|an automatic extension that failed is tried again
-R10|redlock.c|s/soon_us \+ \(lock->valid_until_us - c->priv.now_us\) \/ 4/lock->valid_until_us/|tried again in time
+R10|hold.c|s/due_us = end_us > rest_us \? end_us - rest_us : 0;/due_us = lock->priv.started_us + lock->ttl_ms \/ 3 * RL_MS_US;/|auto-extension that starts late extends at once
+R10|hold.c|s/if \(!rl_is_auto\(lock\) \|\| status == REDLOCK_CANCELLED\)/if (!rl_is_auto(lock) || status != REDLOCK_OK)/|an automatic extension that failed is tried again
+R10|hold.c|s/soon_us \+ \(lock->valid_until_us - c->priv.now_us\) \/ 4/lock->valid_until_us/|tried again in time
 R10|node.c|s/due_us = node->priv.changed_us \+ \(due_us - node->priv.changed_us\) \/ 64;/;/|a reconnect does not wait until the validity is over
 R5|node.c|s/node->priv.changed_us \+ \(due_us - node->priv.changed_us\) \/ 64;/0;/|nor is there a reconnect again and again before that
 R5|node.c|s/ && !rl_past\(c, too_late_us\)//|a lock without validity does not shorten the pauses
 R5|client.c|s/events \|= REDLOCK_WRITABLE;//|any event ends a connect
-R10|redlock.c|s/lock->members = (lock->priv.attempt.postponed = 0;)/$1/|a lost lock has no members
-R10|redlock.c|s/soon_us = c->priv.now_us \+ RL_MS_US, /soon_us = c->priv.now_us, /|a pause after an extension that failed at once
+R10|redlock.c|s/lock->members = (lock->priv.attempt.release_failed = 0;)/$1/|a lost lock has no members
+R10|hold.c|s/soon_us = c->priv.now_us \+ RL_MS_US, /soon_us = c->priv.now_us, /|a pause after an extension that failed at once
 R11|redlock.c|s/if \(!rl_is_quorum\(c, lock->members & ~\(unsigned\)lock->refused\)\)/if (0)/|released is distinguished from expired
 R11|redlock.c|s/(lock->priv.attempt.asked & c->priv.all);(\s+rl_lock_enter\(lock, RL_RELEASING)/$1 \& lock->members;$2/|release to all nodes
-R11|node.c|s/return vote == RL_YES \? vote : RL_UNANSWERED;/return vote;/|the script decides, not the native command
+R11|node.c|s/return vote == RL_YES \? vote : RL_NOT_NATIVE;/return vote;/|the script decides, not the native command
 R11|redlock.c|s/case RL_ROLLING_BACK:(?=\s+return rl_releasing)/$& if (node->priv.native_is == RL_KNOWN \&\& rl_extra_keys(lock) == 0) return node->priv.native;/|a rollback is by script
-R11|redlock.c|s/return rl_extra_keys\(lock\) == 0 && (\(known == 0)/return $1/|the native command is only for a lock of one key
-R11|redlock.c|s/\(known == 0 \|\| known == rl_own_generation\(lock\)\) &&/1 \&\&/|and not where the key was repaired
-R11|redlock.c|s/!\(lock->token_is_label && node->priv.native == RL_EVALSHA\)/1/|the hash is that of the script for random tokens
-R11|redlock.c|s/ &&\s+!\(lock->priv.round.broken & bit\)( && !rl_leaves_queue\(c, lock\)\s+\? node->priv.native)/$1/|the native command is sent once only
-R11|redlock.c|s/rl_has_native\(lock, node\) &&(\s+rl_send)/$1/|it is tried only for such a lock
+R11|redlock.c|s/if \(rl_extra_keys\(lock\) > 0 \|\| lock->token_is_label/if (lock->token_is_label/|the native command is only for a lock of one key
+R11|redlock.c|s/known == 0 \|\| known == rl_token_generation\(lock\) \?/1 ?/|and not where the key was repaired
+R11|redlock.c|s/rl_extra_keys\(lock\) > 0 \|\| lock->token_is_label \|\|/rl_extra_keys(lock) > 0 ||/|nor for a label: the hash is that of the script for random tokens
+R11|redlock.c|s/node->priv.only_script \|\| \(lock->priv.round.by_script & node->priv.bit\)/node->priv.only_script/|the native command is sent once only
 R11|command.c|s/ \| !REDLOCK_MINIMAL << RL_EVALSHA//|a reply to EVALSHA is read like that of the script
-R11|node.c|s/\(refused \? command \+ 1 : command\)/(refused ? command + 1 : node->priv.native)/|the command that worked is known, whatever failed before it
-R11|node.c|s/refused \? RL_UNTRIED : RL_KNOWN/RL_KNOWN/|an untested native command is not used
-R11|command.c|s/"4" "5DELEX" RL_PUT_KEY "4IFEQ"/"3" "5DELEX" RL_PUT_KEY/|never deleted without the condition
-R11|redlock.c|s/node->priv.native_is = RL_ON_TRIAL;/;/|the native command is tried once on a connection
-R11|node.c|s/node->priv.native = RL_DELIFEQ;\s+node->priv.native_is = RL_UNTRIED;/if (node->priv.native == 0) { $& }/|each connection tests the native command
-R11|redlock.c|s/lock->priv.round.holding > 0 \? REDLOCK_LOST/0 ? REDLOCK_LOST/|expired is distinguished from taken by another client
+R11|node.c|s/node->priv.only_script = 1;/;/|a native command that fails is not used again on a connection
+R11|node.c|s/node->priv.release = RL_EVALSHA;/;/|behind the script its hash releases
+R11|command.c|s/"5DELEX" RL_PUT_KEY "4IFEQ" RL_PUT_TOKEN/"5DELEX" RL_PUT_KEY/|never deleted without the condition
+R11|node.c|s/node->priv.release = RL_DELETE;\s+node->priv.only_script = 0;/if (node->priv.release == 0) { $& }/|each connection learns the native command anew
+R11|node.c|s/return number\[0\] > major \|\|/return number[0] >= major ||/|only versions have it that do
+R11|redlock.c|s/lock->priv.round.taken \? REDLOCK_LOST/0 ? REDLOCK_LOST/|expired is distinguished from taken by another client
 R16|redlock.c|s/rl_use_fencing\(lock\) && rl_is_quorum\(c, lock->granted\)/0/|the second round, which confirms the counter
 R16|redlock.c|s/(lock->fencing_token = count;)\s+lock->priv.round.agreed = 0;/$1/|a higher count does not agree
 R16|redlock.c|s/if \(count == lock->fencing_token\)//|a lower count does not agree
@@ -261,9 +262,8 @@ R16|command.c|s/number > 0 && number < RL_FENCING_TOKEN_MAX/number > 0/|the larg
 R16|redlock.c|s/wall_us < RL_WALL_MAX_US \? wall_us : 0/0/|the proposal for the counter from the wall clock
 R16|redlock.c|s/wall_us < RL_WALL_MAX_US \? wall_us : 0/wall_us/|a broken wall clock is not proposed
 R16|redlock.c|s/lock->valid_until_us = lock->fencing_token = 0;/lock->valid_until_us = 0;/|no fencing token without the lock
-R7|redlock.c|s/notified = rl_extra_keys\(lock\) == 0 \? lock : NULL;/notified = lock;/|a waiter for several keys is not notified on behalf of the others
+R7|wait.c|s/notified = rl_extra_keys\(lock\) == 0 \? lock : NULL;/notified = lock;/|a waiter for several keys is not notified on behalf of the others
 R15|client.c|s/settings->node_timeout_ms > 500/0/|stall_ms is longer than node_timeout_ms
-R5|node.c|s/if \(node->priv.part > rl_main_part[^;]*;//|a pair of replies fails once
 R15|redlock.c|s/rl_has_failed\(c, lock, c->priv.all\)/!rl_past(c, lock->priv.due_us) \&\& $&/|the bound of an attempt
 R15|core.h|s/RL_READS_MAX = [^}]*}/RL_READS_MAX = 100000000 }/|a limit on reads from a node that sends endlessly
 R15|redlock.c|s/lock->ttl_ms \* \(RL_MS_US \/ 4\)/lock->ttl_ms * RL_MS_US/|an attempt takes at most a quarter of the TTL
@@ -288,38 +288,39 @@ R5|node.c|s/last->command == command &&//|only equal commands share a slot
 R6|node.c|s/from != NULL(\) \{\s+rl_set\(&c->priv.full)/0$1/|a node without a free slot is noted
 R5|node.c|s/rl_clear\(&c->priv.full, bit\);(\s+memset)/$1/|a broken connection frees the node's slots
 R5|node.c|s/(rl_request_pop\(node\);)\s+rl_clear\(&c->priv.full, node->priv.bit\);/$1/|a reply frees one of the node's slots
-R5|node.c|s/if \(count == 0\)(\s+node->priv.changed_us)/if (0)$1/|a stall is measured from the first unanswered command
+R5|node.c|s/if \(count == 0\) \{(\s+node->priv.was_idle =\s[^;]*;)\s+node->priv.changed_us = c->priv.now_us;/if (count == 0) {$1/|a stall is measured from the first unanswered command
 R8|redlock.c|s/lock->priv.unanswered = 0;(\s+if \(REDLOCK_FAIR\)\s+lock->priv.fair.acquired_us)/rl_forget(c, lock);$1/|a reply after the decision is not dropped
 R16|redlock.c|s/rl_next_round\(c, lock\);(\s+rl_set\(&lock->members)/rl_next_round(c, lock); rl_forget(c, lock);$1/|a grant after the counters are known counts as late
-R16|redlock.c|s/rl_is\(reply->command, RL_ACQUIRES\) &&(\s+reply->round)/rl_is(reply->command, RL_ACQUIRES | REDLOCK_FENCING << RL_CONFIRM) \&\&$1/|a confirmation of the counter after the decision does not count
+R16|hold.c|s/rl_is\(reply->command, RL_ACQUIRES\) &&(\s+reply->round)/rl_is(reply->command, RL_ACQUIRES | REDLOCK_FENCING << RL_CONFIRM) \&\&$1/|a confirmation of the counter after the decision does not count
 R16|redlock.c|s/rl_next_round\(c, lock\);(\s+rl_set\(&lock->members)/if (lock->priv.state == RL_ASKING) rl_next_round(c, lock); lock->priv.unanswered = 0;$1/|a confirmation of an earlier proposal does not count
-R9|redlock.c|s/reply->vote == RL_YES && rl_is\(reply->command, RL_ACQUIRES\) &&(\s+reply->round)/reply->vote == RL_YES \&\&$1/|a late reply to an extension makes no member
+R9|hold.c|s/reply->vote == RL_YES && rl_is\(reply->command, RL_ACQUIRES\) &&(\s+reply->round)/reply->vote == RL_YES \&\&$1/|a late reply to an extension makes no member
 R8|redlock.c|s/if \(!now\)\s+return; \/\* decided/\/* decided/|a node that disconnects after the decision has not failed
-R4|redlock.c|s/if \(REDLOCK_TEXTS && reply->command == RL_PTTL\)/if (0)/|the reply to PTTL is no reply to a release
-R4|redlock.c|s/lock->priv.unsent \| lock->priv.attempt.postponed \|/lock->priv.attempt.postponed |/|a release that could not be sent in time is owed to the node
+R4|redlock.c|s/lock->priv.unsent \| lock->priv.attempt.release_failed \|/lock->priv.attempt.release_failed |/|a release that could not be sent in time is owed to the node
 R5|node.c|s/c->priv.jammed_us \+ rl_jam_us/node->priv.changed_us + rl_jam_us/|the shorter timeout begins when the buffer is full
 R5|node.c|s/rl_not_after\(&due_us, (c->priv.jammed_us [^;]*)\);/due_us = $1;/|and gives no more time than stall_ms
-R5|client.c|s/REDLOCK_READABLE \| REDLOCK_WRITABLE\);(\s+c->priv.now_us)/REDLOCK_READABLE);$1/|after a pause of the program a node may accept bytes at once
+R5|client.c|s/REDLOCK_READABLE \| REDLOCK_WRITABLE\);(\s+rl_set_now)/REDLOCK_READABLE);$1/|after a pause of the program a node may accept bytes at once
 R3|redlock.c|s/rl_tell_broken\(c\); \/\* a vote/\/* a vote/|a vote of a connection that breaks in this tick does not count
 R9|redlock.c|s/rl_clear\(&lock->refused, bit\);/;/|a node that is repaired has not refused
 R8|redlock.c|s/(rl_set\(&lock->refused, bit\);\s+)rl_clear\(&lock->granted, bit\);/$1;/|the last vote of a node replaces the one before
-R9|redlock.c|s/(?=if \(!rl_is_quorum\(c, lock->members\)\) \{\s+rl_roll_back\(c, lock, REDLOCK_LOST\);\s+return;\s+\}\s+rl_begin_round)/rl_begin_round(c, lock); /|the votes tell why a lock is lost, also if they came before the extension
+R9|hold.c|s/(?=if \(!rl_is_quorum\(c, lock->members\)\) \{\s+rl_roll_back\(c, lock, REDLOCK_LOST\);\s+return;\s+\}\s+rl_begin_round)/rl_begin_round(c, lock); /|the votes tell why a lock is lost, also if they came before the extension
 R4|redlock.c|s/(if \(cancelled\) \{\s+rl_roll_back)/rl_ask_nodes(c, lock); $1/|a cancelled attempt asks no more nodes
 R6|redlock.c|s/(operation == REDLOCK_OP_RELEASE\)\s+)lock->granted = lock->refused = lock->failed = 0;/$1;/|an operation begins without the votes of the one before
 R10|redlock.c|s/if \(operation == REDLOCK_OP_ACQUIRE \|\| operation == REDLOCK_OP_RELEASE\)/if (1)/|auto-extension keeps the votes of the acquire until its first round
-R9|redlock.c|s/(if \(vote != RL_UNPROVED) \|\| rl_is_held\(lock\)\)/$1)/|after the decision the caller sees it as a grant
-R3|core.h|s/now_us > c->priv.now_us \? now_us : c->priv.now_us/now_us/|a clock that steps back gives no time
+R9|redlock.c|s/(if \(vote != RL_UNPROVED) \|\|\s+\(rl_is_held\(lock\) && rl_is_quorum\(c, lock->members\)\)\)/$1)/|after the decision the caller sees it as a grant
+R9|redlock.c|s/\(rl_is_held\(lock\) && rl_is_quorum\(c, lock->members\)\)\)/rl_is_held(lock))/|but not when it explains a loss
+R3|core.h|s/clock_us > last_us \? clock_us - last_us : 0/clock_us - last_us/|a clock that steps back gives no time
+R3|core.h|s/last_us - clock_us > UINT32_MAX \/ 2/0/|a clock of 32 bits that has wrapped goes on
 R13|redlock.c|s/ \|\|\s+lock->priv.state == RL_EXTENDING;/;/|a vote for an extension on a connection that breaks in this tick does not count
 R13|redlock.c|s/(rl_clear\(&lock->priv.round.agreed, bit\);\s+)rl_miss_vote\(node, lock\);/$1rl_set(\&lock->failed, bit);/|the extension is sent again after such a break
 R4|redlock.c|s/if \(REDLOCK_OWED_MAX > 0 && reply->round == RL_OWED\)/if (0)/|the answer to a release that is owed is no vote
 R4|redlock.c|s/rl_disown_replies\(c, lock, i, UINT8_MAX, owed\);/;/|a late reply to a release answers the owed release
 R15|redlock.c|s/lock->priv.asked_us \+ node->priv.timeout_us/lock->priv.asked_us + rl_quorum_timeout_us(c)/|a far node has more time than the near ones
-R9|redlock.c|s/rl_learn_of_key\(c, lock, node, reply\);(\s+if \(now)/if (now) $&/|a late reply says whether the key is there
+R9|redlock.c|s/rl_hold_learn\(c, lock, node, reply\);/if (now) $&/|a late reply says whether the key is there
 R4|client.c|s/rl_catch_up\(client, 0\);(\s+return rl_run_until_done\(client, lock, redlock_release_start)/rl_catch_up(client, RL_FRESH_US);$1/|a release first reads what has come
 R8|client.c|s/rl_catch_up\(client, 0\);(\s+return rl_run_until_done\(client, lock, redlock_extend_start)/rl_catch_up(client, RL_FRESH_US);$1/|an extension first reads what has come
 R9|client.c|s/served_us \+ fresh_us/served_us + 9000 * fresh_us/|what was read a second ago is not fresh
-R9|client.c|s/while \(rl_wait\(c, 0\) && \+\+turns < RL_CATCH_UP_MAX\)\s+;/;/|a blocking call first reads what has come
-R9|redlock.c|s/== 0 &&\s+rl_is_quorum\(c, lock->members\) &&/== 0 \&\&/|a lock without a quorum of members is not repaired
+R9|client.c|s/while \(rl_client_wait\(c, 0\) && \+\+turns < RL_CATCH_UP_MAX\)\s+;/;/|a blocking call first reads what has come
+R9|hold.c|s/== 0 &&\s+rl_is_quorum\(c, lock->members\) &&/== 0 \&\&/|a lock without a quorum of members is not repaired
 R9|client.c|s/if \(remaining_ms > 0\)\s+lock->members = rl_known_members\(client, lock\);//|redlock_adopt takes no member without a generation
 R9|client.c|s/if \(remaining_ms > 0 && !rl_is_quorum\(client, rl_known_members\(client, lock\)\)\)/if (0)/|nor a lock without a quorum of such members
 R9|client.c|s/remaining_ms > 0 && (!rl_is_quorum\(client, rl_known)/$1/|unless it only releases the lock
@@ -330,12 +331,27 @@ R15|client.c|s/client->priv.due_us = REDLOCK_NEVER; \/\* all/\/* all/|a tick tha
 R15|node.c|s/if \(node->priv.timed == 1\)/if (node->priv.timed > 0)/|a round trip ends with the reply to the timed request
 R5|node.c|s/rl_clear\(&c->priv.in\[node->state\], bit\);//|a node is in one state
 R5|client.c|s/client->priv.all = client->priv.in\[REDLOCK_NODE_IDLE\] =/client->priv.all =/|a node is idle at first
+R10|redlock.c|s/rl_renewal_hasten\(c, lock\);/;/|a node that has the key becomes a member soon
+R10|hold.c|s/lock->priv.op.renewals > 1 && //|the last automatic extension is not spent on that
+R10|hold.c|s/if \(!rl_may_vote\(c, rl_first_node\(c, left\)\)\)/if (0)/|nor is any for a node that may not vote
+R10|hold.c|s/if \(lock->priv.op.renewals != RL_NO_LIMIT\)//|automatic extensions without a limit have none
+R5|node.c|s/if \(node->priv.was_idle\)(\s+due_us)/if (0)$1/|a connection that was idle may be half open: it is given up soon
+R5|node.c|s/c->priv.now_us - node->priv.changed_us > c->priv.settings.stall_ms \* RL_MS_US;/1;/|but only one that was idle for stall_ms
+R15|node.c|s/rl_set_timeout\(c, node, 2 \* node->priv.timeout_us\);/;/|or the node is farther away than before
+R5|node.c|s/: node->priv.was_idle\s+\? RL_CONNECTION_LOST/: 0 ? RL_CONNECTION_LOST/|it is connected again at once
+R4|redlock.c|s/owed->times\+\+;/;/|the pauses between repeated releases grow
+R4|redlock.c|s/lock->priv.attempt.longest_ttl_ms \* RL_MS_US/lock->ttl_ms * RL_MS_US/|a release is repeated for as long as the key lives, also when the ttl is shorter now
+R4|redlock.c|s/if \(reply->vote == RL_NOT_NATIVE\)\s+owed->due_us = c->priv.now_us;//|behind a native release that has not deleted the script follows at once
+R7|client.c|s/rl_wait_ends\(client, lock\);/;/|a waiter that is released passes a notification on
+R7|redlock.c|s/if \(outcome == REDLOCK_HELD\)\s+lock->priv.op.notified = 0;//|one that was refused has none to pass on
+R6|redlock.c|s/other->priv.due_us < first->priv.due_us/0/|the lock that is due first is stepped first
+R15|client.c|s/if \(rl_is_forked\(client\)\) \{/if (0) {/|a forked child sends nothing
 QR5|node.c|s/if \(node->priv.count > 0\)\s+return; \/\* the locks/\/* the locks/|a reconnect waits until all requesters have the failure
-R2|client.c|s/ \|\| \(lock->priv.unsent & ready\)\)/)/|the command of a held lock goes to a node that becomes ready later
+R2|client.c|s/if \(lock->priv.unsent & ready\)(\s+rl_lock_move)/if (0)$1/|the command of a held lock goes to a node that becomes ready later
 R2|client.c|s/rl_ask_nodes\(c, lock\); \/\* it is complete/; \/* it is complete/|the command also goes there after the lock was reported as completed
 R2|client.c|s/rl_set\(&c->priv.wanted, lock->priv.unsent\);\n\s+\}/}/|also where it has no room for all of them
 R5|client.c|s/rl_tell_broken\(c\);(\s+if \(c->priv.wanted)/$1/|a tick tells the locks which connections broke
-R5|client.c|s/rl_due\(client, client->priv.now_us \+ RL_MS_US\);/;/|a hung node is noticed, however many locks are complete meanwhile
+R5|client.c|s/rl_client_due\(client, client->priv.now_us \+ RL_MS_US\);/;/|a hung node is noticed, however many locks are complete meanwhile
 R2|client.c|s/if \(c->priv.wanted != 0\)\s+rl_connect\(c, c->priv.wanted, 0\);//|a node is connected for a held lock
 R13|redlock.c|s/rl_void_votes\(c, node\);/rl_clear(\&c->priv.lost_untold, node->priv.bit);/|votes of a connection that breaks before the decision do not count
 R5|redlock.c|s/\} else if \(!\(lock->priv.unsent & bit\)\) \{/} else {/|a lock that waits for a connection notices that it has failed
@@ -352,7 +368,7 @@ R19|redlock.c|s/lock->priv.fair.entered \? RL_NAME : 0/0/|the name stays in all 
 R19|redlock.c|s/lock->token \+ kept, sizeof lock->token - kept/lock->token, lock->priv.fair.entered ? 0 : sizeof lock->token/|each attempt has a new token behind the name
 R19|fair.c|s/rl_drop_replies\(c, lock\);\n    rl_fair_pause/rl_fair_pause/|a node owes the reply to one look only
 R19|fair.c|s/rl_drop_replies\(c, lock\);\n    lock->priv.fair.moment = RL_FAIR_NEW/lock->priv.fair.moment = RL_FAIR_NEW/|the reply to a look is not waited for when the pause is over
-R19|redlock.c|s/if \(REDLOCK_FAIR\)\s+rl_fair_end_pause\(c, lock\);//|a pause that ends is a new one afterwards
+R19|wait.c|s/if \(REDLOCK_FAIR\)\s+rl_fair_end_pause\(c, lock\);//|a pause that ends is a new one afterwards
 R19|fair.c|s/rl_clear\(&lock->priv.fair.told, node->priv.bit\);/;/|a look does not notify its own waiter
 R19|fair.c|s/place = -1 - place;/place = 0;/|a free lock may have waiters in front
 R19|fair.c|s/rl_set\(&lock->priv.attempt.free, node->priv.bit\);/;/|a look finds that the lock is free
@@ -376,7 +392,7 @@ R19|redlock.c|s/if \(REDLOCK_FAIR\)\s+rl_fair_finished\(c, lock, status\);//|a w
 R19|fair.c|s/ && status != REDLOCK_OK &&/ \&\& 1 \&\&/|one that has the lock does not
 R19|fair.c|s/if \(lock->operation == REDLOCK_OP_RELEASE && !lock->priv.op.waits\)/if (0)/|a client that has not waited for its release lets others go first
 R19|client.c|s/if \(REDLOCK_FAIR && lock->status == REDLOCK_PENDING\)/if (0)/|a waiter that is released takes itself out of the queue
-R19|client.c|s/client->priv.now_us = rl_now\(client\); \/\* the reply/\/* the reply/|and the nodes have time to reply
+R19|client.c|s/rl_set_now\(client\); \/\* the reply/; \/* the reply/|and the nodes have time to reply
 R19|fair.c|s/\} else if \(rl_place\(c, lock\) <= RL_TELL_MAX \|\| lock->priv.fair.moment == RL_FAIR_ASKS\) \{/} else if (1) {/|a waiter far behind ignores a release
 R19|fair.c|s/if \(nodes != c->priv.all \|\| rl_own_waiters_before\(c, lock\) >= RL_TELL_MAX\)/if (1)/|the first waiters of the client that released the lock look
 R19|fair.c|s/rl_own_waiters_before\(c, lock\) >= RL_TELL_MAX/rl_own_waiters_before(c, lock) > 99/|its others do not
@@ -387,7 +403,8 @@ R19|fair.c|s/c->priv.now_us \+ rl_round_trips_us\(c, 1\)\);/c->priv.now_us);/|th
 R19|fair.c|s/in_us = rl_round_trips_us\(c, place - 1\) \+/in_us =/|each waits for those in front of it
 R19|fair.c|s/rl_is_quorum\(c, lock->priv.fair.taken\)/0/|a waiter that is not the next one rests
 R19|fair.c|s/rl_not_after\(&lock->priv.due_us, lock->priv.until_us\); \/\* then/; \/* then/|the last attempt is made when the wait ends
-R19|redlock.c|s/: rl_releasing_command\(c, lock\);/: RL_DELETE;/|a release leaves the queue
+R19|redlock.c|s/return rl_leaves_queue\(c, lock\) \? RL_LEAVE : RL_DELETE;/return RL_DELETE;/|a release leaves the queue
+R19|redlock.c|s/ \|\| rl_leaves_queue\(c, lock\)\)/)/|it does not delete natively then
 R19|redlock.c|s/REDLOCK_FAIR && rl_fair_yields\(c, lock\)/0/|a client that has just released the lock looks first
 R19|client.c|s/lock->priv.fair.began_us = lock->priv.until_us - wait_ms \* RL_MS_US;/;/|a waiter has waited since it was called
 R19|redlock.c|s/lock->priv.fair.acquired_us = c->priv.now_us;/;/|a hold begins when the lock is acquired
@@ -396,7 +413,6 @@ R19|command.c|s/\(command == RL_ENTER \|\| \(/((/|each place is a reply
 QR5|node.c|s/count \+ \(owner != NULL\) >=/count >=/|the last slot is for commands without a requester
 QR5|node.c|s/last->command == command &&//|only equal commands share a slot
 QR5|node.c|s/last->owner == NULL &&//|a slot whose requester waits for its reply is not shared
-QR5|node.c|s/node->priv.part = 0;\n(\s+if \(--node)/$1/|the count of replies starts at 0 for each request
 QR5|node.c|s/if \(--node->priv.requests\[node->priv.first\].repeats > 0\)\n\s+return;//|a shared slot expects as many replies as commands
 QR5|node.c|s/if \(\+\+node->priv.first == REDLOCK_PIPELINE_MAX\)\n\s+node->priv.first = 0;/++node->priv.first;/|the ring of slots wraps around
 QR5|node.c|s/at < REDLOCK_PIPELINE_MAX \? at : at - REDLOCK_PIPELINE_MAX/at % (REDLOCK_PIPELINE_MAX - 1)/|the ring uses all of its slots
@@ -404,7 +420,6 @@ QR5|node.c|s/if \(request->owner != owner\)\s+continue;//|only replies of that r
 QR5|node.c|s/n > 0 && most > 0; n--/n > 0; n--/|no more of them than are asked for
 QR5|node.c|s/most--;/most = 0;/|and as many
 QR5|node.c|s/if \(node->priv.search_from >= node->priv.count\)\s+node->priv.search_from = 0;//|a search begins again with the oldest request
-QR4|node.c|s/if \(REDLOCK_OWED_MAX > 0 && request->round == RL_OWED\)\s+request->owner = NULL;//|a repeated release waits for its own reply only
 QR5|node.c|s/request->round = RL_OWED;//|a reply for an owed release is that
 QR2|node.c|s/if \(next->nodes & bit\)/if (next->end > from)/|a node is not sent bytes for other nodes
 QR2|node.c|s/else if \(to > from\)\s+break;/else if (to > from) to = next->end;/|a node is not sent bytes after its own run
@@ -420,11 +435,6 @@ QR2|node.c|s/if \(nodes & 1\)\s+rl_transmit\(c, node\);/;/|a full buffer is sent
 QR2|node.c|s/c->priv.jammed = 1;/;/|a full buffer is noted
 QR6|node.c|s/rl_set\(&c->priv.full, bit\);/;/|a node without a free slot is noted
 QR5|node.c|s/rl_out_sent\(c, bit\);\n(\s+rl_clear\(&c->priv.full)/$1/|a broken connection is sent nothing more
-QR5|node.c|s/request->owner = NULL; \/\* what PTTL/; \/* what PTTL/|an owed release does not wait for PTTL
-QR5|node.c|s/if \(node->priv.part > rl_main_part\(command\)\)[^;]*;//|a reply that came is not reported as unanswered
-QR5|node.c|s/node->priv.part > rl_main_part\(command\)/node->priv.part > 0/|the reply to CACHING is no reply to the command
-QR5|node.c|s/rl_main_part\(command\) \+ behind/rl_main_part(command)/|PTTL has a separate reply
-QR5|node.c|s/else if \(node->priv.part < main\)/else if (0)/|the reply to CACHING is not the reply to the command
 QR5|node.c|s/jammed_us \+ rl_jam_us\(c\)/jammed_us + c->priv.settings.stall_ms * RL_MS_US/|a node that keeps the buffer full gets a shorter timeout
 R5|node.c|s/nodes &= rl_up\(c\);(\s+if \(nodes)/;$1/|nothing is queued for a broken connection
 END
