@@ -257,7 +257,7 @@ static int rl_queue_is_told(const struct redlock_lock *lock, int is_of_the_lock,
 }
 
 /* Nodes report that the lock with this key may be free; only its first `known` bytes are known. If
-   they are a quorum now, one waiter retries: the one whose pause ends first. The others count
+   they are a quorum now, one waiter retries: the first one in the lists. The others count
    notifications anew. But a waiter that needs further keys may retry in vain, so it does not retry
    for the others. Without waiters no list is searched, once a search has found none. R7 */
 REDLOCK_PRIVATE void rl_notify(struct redlock_client *c, unsigned nodes, const void *key,
@@ -332,7 +332,7 @@ REDLOCK_PRIVATE void rl_wait_ends(struct redlock_client *c, struct redlock_lock 
         (void)rl_send(c, lock, lock->priv.fair.entered & c->priv.in[REDLOCK_NODE_READY], RL_LEAVE,
                       RL_NO_REPLY);
     lock->priv.fair.entered = 0;
-    if (lock->priv.op.notified ||
+    if (lock->priv.op.notified || rl_may_be_free(c, lock) || /* chosen, and not stepped since */
         (REDLOCK_FAIR &&
          (lock->priv.fair.told | lock->priv.fair.told_here | lock->priv.fair.is_free) != 0))
         rl_notify_own(c, lock);

@@ -526,6 +526,44 @@ static void r07_a_waiter_that_gives_up_passes_the_notification_on(int releases, 
     redlock_deinit(&client);
 }
 
+/* The same, but it gives up in the moment between the notification and its next step. */
+static void r07_given_up_as_the_notification_arrives(int releases)
+{
+    struct redlock_lock second;
+    unsigned i;
+
+    memset(&settings, 0, sizeof settings);
+    settings.retry_delay_ms = settings.retry_delay_max_ms = 5000;
+    begin(3);
+    warm_up();
+    redlock_lock_init(&second, "k", 10000);
+    held_by("other", 0, 2);
+    redlock_acquire_start(&client, &lock, 60000);
+    redlock_acquire_start(&client, &second, 60000);
+    fake_pass(&client, 20 * MS);
+    delete_on(0, 2);
+    fake_now_us += 5 * MS;
+    for (i = 0; i < 3; i++)
+        redlock_handle_events(&client, i, REDLOCK_READABLE);
+    for (i = 0; i < 2; i++) { /* one of them has been chosen: only one gives up */
+        struct redlock_lock *one = i == 0 ? &lock : &second;
+        if ((one->priv.attempt.free & (one->priv.attempt.free - 1U)) != 0) /* two nodes or more */
+            break;
+    }
+    if (!ok(i < 2, "r07: a waiter is chosen"))
+        return;
+    if (releases)
+        redlock_release(&client, i == 0 ? &lock : &second, 0);
+    else
+        redlock_cancel(&client, i == 0 ? &lock : &second);
+    fake_pass(&client, 30 * MS);
+    is_int((i == 0 ? &second : &lock)->status, REDLOCK_OK,
+           "r07: %s as the notification arrives: the other one gets the lock",
+           releases ? "released" : "cancelled");
+    redlock_release(&client, i == 0 ? &second : &lock, 0);
+    redlock_deinit(&client);
+}
+
 static void r07_other_keys(void)
 {
     char key[64];
@@ -885,6 +923,8 @@ int main(void)
     r07_a_waiter_that_gives_up_passes_the_notification_on(1, 0);
     r07_a_waiter_that_gives_up_passes_the_notification_on(0, 1);
     r07_a_waiter_that_gives_up_passes_the_notification_on(1, 1);
+    r07_given_up_as_the_notification_arrives(0);
+    r07_given_up_as_the_notification_arrives(1);
     r07_backs_off_after_spurious_notifications();
     r07_one_waiter_is_notified();
     r07_a_cancelled_waiter_passes_on();

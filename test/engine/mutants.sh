@@ -116,7 +116,8 @@ R6|wait.c|s/rl_not_after\(&due_us, lock->priv.until_us\); \/\* the last/; \/* th
 R6|redlock.c|s/ &&\s+rl_is_quorum\(c, c->priv.in\[REDLOCK_NODE_READY\] & ~\(unsigned\)c->priv.full\);/;/|concurrent attempts wait for a free request
 R6|redlock.c|s/else if \(rl_past\(c, lock->priv.until_us\)\)\s+rl_leave_line\(c, lock\);//|the time in the line of waiting locks counts towards wait_ms
 R6|redlock.c|s/if \(!rl_past\(c, until_us\)\)\s+rl_lock_set_due\(c, lock, until_us\);\s+else //|the time in which a new client connects does not count towards wait_ms
-R7|wait.c|s/if \(lock->priv.op.notified\)/if (0)/|a notification is not lost when the waiter is cancelled
+R7|wait.c|s/if \(lock->priv.op.notified \|\| rl_may/if (rl_may/|a notification is not lost when the waiter is cancelled
+R7|wait.c|s/rl_may_be_free\(c, lock\) \|\| \/\*/\/*/|also not in the moment in which it arrives
 R4|redlock.c|s/nodes \|= rl_lowest\(queued\);/;/|a release waits behind a handshake
 R4|redlock.c|s/rl_disown_replies\(c, owed, i, 1, NULL\);/;/|a release that gives up its place waits for no reply
 R7|wait.c|s/if \(REDLOCK_MINIMAL \|\| !rl_may_be_free\(c, lock\)\)\s+return;/return;/|notification
