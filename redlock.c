@@ -992,11 +992,12 @@ static unsigned rl_ready_for_command(const struct redlock_client *c,
    same command are sent it at once. R2 */
 REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock *lock)
 {
-    unsigned nodes = lock->priv.unsent & ~(unsigned)c->priv.full, ready, away;
+    unsigned nodes = lock->priv.unsent, ready, away;
 
     rl_connect(c, nodes, lock->priv.state == RL_EXTENDING ? lock->valid_until_us : 0);
     ready = nodes & rl_ready_for_command(c, lock);
     away = nodes & ~ready;
+    ready &= ~(unsigned)c->priv.full;
     for (; away != 0; away &= away - 1)
         rl_mark_away(lock, rl_first_node(c, away), rl_lowest(away));
     while (ready != 0 && !c->priv.jammed) {
