@@ -21,9 +21,17 @@ echo "$1" >>"$folder/begun"
 sleep 0.5 &
 timeout 2 sleep 0.3 &
 sh -c 'trap "" TERM INT HUP; sleep 0.7; :' &
+setsid env -i sh -c 'sleep 0.4; :' &
+(setsid sh -c 'trap "" TERM; sleep 0.6; :' &)
 sh -c 'sleep 0.6; :'
 wait
 END
+
+# below_pid PID - all its descendants: the guard first, then the job
+below_pid() {
+    ps -eo pid=,ppid= | awk -v top="$1" '{ parent[$1] = $2 }
+        END { for (pid in parent) { for (at = pid; at in parent && at != top; at = parent[at]) continue; if (at == top && pid != top) print pid } }' | sort -n
+}
 
 below() { # NUMBER - random, from 0
     echo $(($(od -An -N2 -tu2 /dev/urandom) % $1))
@@ -47,7 +55,7 @@ hit() {
     esac 2>/dev/null
 }
 
-# Jobs one after the other, most of which are hit: the program, or the shell of the job.
+# Jobs one after the other, most of which are hit: the program, its guard, the shell of the job, or any of its processes.
 contend() { # NUMBER
     end=$(($(date +%s) + minutes * 60))
     while [ "$(date +%s)" -lt $end ]; do
@@ -55,9 +63,11 @@ contend() { # NUMBER
         setpriv --pdeathsig KILL "$program" run -q -t 3 -k 1 --unavailable-timeout 30 soak sh "$folder/job" "$1" &
         run=$!
         nap 14
-        case $(below 4) in
+        case $(below 8) in
         0) ;;
-        1) hit $run ;;
+        1 | 2) hit $run ;;
+        3 | 4) hit "$(below_pid $run | head -n 1)" ;;
+        5) hit "$(below_pid $run | shuf -n 1)" ;;
         *) [ ! -s "$folder/shell.$1" ] || hit "$(cat "$folder/shell.$1")" ;;
         esac
         wait $run
