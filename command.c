@@ -76,9 +76,10 @@ static const char rl_fence_suffix[] = ":fence";
 
 /* The wait queue, R19: KEY:wait is a sorted set of names, with the moment when each began to wait, in
    ms; KEY:wait:NAME is the lease of a waiter. Its value is the time, in ms, that the waiter has for an
-   attempt once it is told; 0: it was told. The scripts name no key but that of the lock, so users
-   without permission for the queue can still acquire and release; an error there only means that this
-   node keeps no queue. Arguments behind the token: the name; the moment in two halves of 32 bits,
+   attempt once it is told; 0: it was told. The scripts of a waiter name its lease as a key, because
+   servers before 7.2 notify of the keys that a script names. A release names only that of the lock, so
+   users without permission for the queue can still release. An error in what is done with the queue
+   only means that this node keeps none. Arguments behind the token: the name; the moment in two halves of 32 bits,
    below 2^32 how long the caller has waited; the time of the lease; the value of it.
    X: whether there is a queue, or none. A key with another type, without an end, or with other names
       is not ours, and is left alone.
@@ -111,7 +112,7 @@ static const char rl_gate_script[] = RL_LUA_QUEUE
     "if v then return(s or 0)..' '..(p or 0)..' '..(N(P('pttl',k))or 0)..' '..v end "
     "if s and p>0 then T(2)return s..' '..p..' -2 'end "
     "if w then P('zrem',q,n)P('del',l..n)end "
-    "if not K[2]then v=P('set',k,A[1],'px',A[7])return v.err and v or 1 end " RL_LUA_FENCE(
+    "if not K[3]then v=P('set',k,A[1],'px',A[7])return v.err and v or 1 end " RL_LUA_FENCE(
         "A[7]", "A[8]", "A[9]");
 /* Releases one key as rl_delete_script, and takes the caller out of the queue; or puts it back, if the
    moment is given. If the key is free then, it tells the first two. R19 */
@@ -265,7 +266,13 @@ static int rl_has_counter(unsigned command)
     return !REDLOCK_MINIMAL && rl_is(command, 1 << RL_FENCE | 1 << RL_CONFIRM);
 }
 
-/* Whether the script has the key of the counter, behind that of the lock. */
+/* Whether the script names the lease of the waiter, as its last key. R19 */
+static int rl_names_lease(unsigned command)
+{
+    return REDLOCK_FAIR && rl_is(command, 1 << RL_GATE | 1 << RL_BACK);
+}
+
+/* Whether it names the counter, behind the key of the lock. */
 static int rl_names_counter(const struct redlock_lock *lock, unsigned command)
 {
     return rl_has_counter(command) || (REDLOCK_FAIR && command == RL_GATE && lock->use_fencing);
@@ -274,7 +281,14 @@ static int rl_names_counter(const struct redlock_lock *lock, unsigned command)
 /* How many more keys than one the script has. */
 static unsigned rl_more_keys(const struct redlock_lock *lock, unsigned command)
 {
-    return rl_names_counter(lock, command) ? 1U : rl_extra_keys(lock);
+    return (unsigned)rl_names_lease(command) + (unsigned)rl_names_counter(lock, command) +
+           rl_extra_keys(lock); /* which these commands have not */
+}
+
+REDLOCK_PRIVATE void rl_put_lease(char *text, const struct redlock_lock *lock)
+{
+    memcpy(text, ":wait:", RL_LEASE_TAIL - 2 * RL_NAME_SIZE);
+    resp_hex(text + RL_LEASE_TAIL - 2 * RL_NAME_SIZE, lock->priv.fair.name, RL_NAME_SIZE);
 }
 
 /* A repair has another generation. R9 */
@@ -291,6 +305,7 @@ static void rl_put_token(struct resp_writer *w, const struct redlock_lock *lock,
 
 static void rl_put_keys(struct resp_writer *w, const struct redlock_lock *lock, unsigned command)
 {
+    char lease[RL_LEASE_TAIL];
     unsigned i;
 
     resp_put_bytes(w, lock->key, lock->key_size);
@@ -299,6 +314,10 @@ static void rl_put_keys(struct resp_writer *w, const struct redlock_lock *lock, 
     else
         for (i = 0; i < rl_extra_keys(lock); i++)
             resp_put_bytes(w, lock->extra_keys[i].bytes, lock->extra_keys[i].size);
+    if (rl_names_lease(command)) {
+        rl_put_lease(lease, lock);
+        resp_put_joined(w, lock->key, lock->key_size, lease, sizeof lease);
+    }
     rl_put_token(w, lock, command);
 }
 

@@ -262,6 +262,10 @@ enum {
 REDLOCK_PRIVATE const char *rl_holder_of(const struct resp_item *item, const char *at,
                                          uint32_t *left_ms);
 
+/* Writes what the lease of a waiter has behind the key of the lock: RL_LEASE_TAIL bytes, without a NUL.
+   R19 */
+REDLOCK_PRIVATE void rl_put_lease(char *text, const struct redlock_lock *lock);
+
 /* How the gate has refused a waiter. R19 */
 struct rl_place {
     uint64_t since_ms; /* the moment when it began to wait, by the node's clock; 0: it stands in no

@@ -508,7 +508,7 @@ REDLOCK_PRIVATE void rl_connect_if_due(struct redlock_client *c, struct redlock_
     node->priv.resp2 = 0; /* it may have HELLO by now */
     node->priv.notifies = 0;
     node->priv.release = RL_DELETE;
-    node->priv.only_script = 0;
+    node->priv.only_script = node->priv.no_queue = 0;
     node->priv.run = node->priv.age_s = 0;
     if (c->priv.io->dial(c->priv.io->context, node) != 0) {
         rl_set_error(node, RL_CANNOT_CONNECT);
@@ -733,6 +733,10 @@ static enum rl_vote rl_lock_replied(struct redlock_client *c, struct redlock_nod
         return vote;
     node->priv.reconnect = 1;
     node->priv.failures = node->priv.retried_at_once = 0;
+    if (REDLOCK_FAIR && command == RL_GATE && vote == RL_DENIED && !node->priv.no_queue) {
+        node->priv.no_queue = 1; /* it may permit the key of the lock only */
+        return RL_NOT_NATIVE;
+    }
     if (rl_is(command, RL_NATIVE)) {
         if (item->kind == RESP_ERROR)
             node->priv.only_script = 1;

@@ -845,6 +845,13 @@ static int rl_may_queue(const struct redlock_client *c, const struct redlock_loc
     return rl_is_fair(c, lock) && lock->operation == REDLOCK_OP_ACQUIRE && lock->priv.op.waits;
 }
 
+/* Whether the node keeps it. One that cannot notify would keep waiters waiting. R19 */
+static int rl_has_gate(const struct redlock_client *c, const struct redlock_lock *lock,
+                       const struct redlock_node *node)
+{
+    return rl_may_queue(c, lock) && rl_notifies(node) && !node->priv.no_queue;
+}
+
 static unsigned rl_acquiring_command(const struct redlock_lock *lock)
 {
     if (rl_use_fencing(lock))
@@ -880,8 +887,8 @@ static unsigned rl_command_for(const struct redlock_client *c, const struct redl
                                const struct redlock_node *node)
 {
     switch (lock->priv.state) {
-    case RL_ASKING: /* a node that cannot notify would keep waiters waiting. R19 */
-        return rl_may_queue(c, lock) && rl_notifies(node) ? RL_GATE : rl_acquiring_command(lock);
+    case RL_ASKING:
+        return rl_has_gate(c, lock, node) ? RL_GATE : rl_acquiring_command(lock);
     case RL_AGREEING:
         return RL_CONFIRM;
     case RL_HELD:
@@ -891,7 +898,7 @@ static unsigned rl_command_for(const struct redlock_client *c, const struct redl
             return rl_acquiring_command(lock); /* R2 */
         return rl_hold_repairs(c, lock, node) ? RL_REPAIR : RL_EXTEND;
     case RL_ROLLING_BACK:
-        if (rl_may_queue(c, lock) && rl_notifies(node) && !lock->priv.op.cancelled)
+        if (rl_has_gate(c, lock, node) && !lock->priv.op.cancelled)
             return RL_BACK;
         return rl_releasing_command(c, lock);
     default:

@@ -155,7 +155,7 @@ REDLOCK_PRIVATE const char *rl_queue_refused(struct redlock_lock *lock,
 }
 
 /* A waiter in the queue was refused. It comes back when its turn may be near. But if the lock is free,
-   and it is one of the first two: when those in front of it have had time to ask, or are dead, and
+   and it is one of the first two, or was told: when those in front of it have had time to ask, or are dead, and
    have lost their places. R6, R19 */
 static void rl_queue_pauses(struct redlock_client *c, struct redlock_lock *lock)
 {
@@ -168,7 +168,7 @@ static void rl_queue_pauses(struct redlock_client *c, struct redlock_lock *lock)
         pause_us = turns_us + rl_random_below(c, turns_us / 2);
     if (rl_is_quorum(c, lock->refused & ~(unsigned)lock->priv.fair.is_free)) {
         lock->priv.fair.soon = 0;
-    } else if (lock->priv.fair.place <= 1 && soon_us < pause_us &&
+    } else if ((lock->priv.fair.place <= 1 || lock->priv.op.notified) && soon_us < pause_us &&
                lock->priv.fair.soon < RL_SOON_MAX) {
         pause_us = soon_us;
         lock->priv.fair.soon++;
@@ -238,12 +238,12 @@ static int rl_waits_for_a_holder(const struct redlock_lock *lock)
 static int rl_is_lease(const struct redlock_lock *lock, const char *key, size_t key_size,
                        size_t known)
 {
-    char tail[RL_LEASE_TAIL] = {':', 'w', 'a', 'i', 't', ':'};
+    char tail[RL_LEASE_TAIL];
 
     if (key_size != lock->key_size + sizeof tail || known != key_size ||
         memcmp(key, lock->key, lock->key_size) != 0)
         return 0;
-    resp_hex(tail + 6, lock->priv.fair.name, RL_NAME_SIZE);
+    rl_put_lease(tail, lock);
     return memcmp(key + lock->key_size, tail, sizeof tail) == 0;
 }
 

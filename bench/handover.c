@@ -6,6 +6,7 @@
    --turns N    turns of all processes together, default 400
    --hold US    microseconds for which a process holds the lock, default 8000
    --rest US    microseconds from its release to its next acquire, default 5000
+   --nodes N    servers, default 5
    --looper     the first process does not rest; a further line tells how many turns it had
    --fair       with the setting `fair`: waiters stand in a queue
 
@@ -36,7 +37,7 @@ static struct shared *shared; /* only the holder of the lock writes; wins and lo
                                  element for each process */
 
 static struct server servers[NODES];
-static long wanted = 400, hold_us = 8000, rest_us = 5000;
+static long wanted = 400, hold_us = 8000, rest_us = 5000, node_count = NODES;
 static uint32_t fair;
 static int looper;
 
@@ -53,7 +54,7 @@ static double commands(void)
     double sum = 0;
     int i;
 
-    for (i = 0; i < NODES; i++) {
+    for (i = 0; i < node_count; i++) {
         char reply[4096];
         const char *at =
             strstr(server_ask(&servers[i], reply, sizeof reply, "INFO", "stats", NULL), name);
@@ -90,11 +91,11 @@ static void contend(int me)
     int i;
 
     memset(nodes, 0, sizeof nodes);
-    for (i = 0; i < NODES; i++) {
+    for (i = 0; i < node_count; i++) {
         nodes[i].address = servers[i].address;
         servers[i].fd = -1; /* not the connection of the parent */
     }
-    redlock_init(&client, redlock_posix(), nodes, NODES, &patient);
+    redlock_init(&client, redlock_posix(), nodes, (unsigned)node_count, &patient);
     redlock_lock_init(&lock, "handover", 10000);
     asked_us = now_us();
     while (shared->turns < wanted) {
@@ -169,7 +170,8 @@ static int take_option(char **argv, int at)
     static const struct {
         const char *name;
         long *number;
-    } numbers[] = {{"--turns", &wanted}, {"--hold", &hold_us}, {"--rest", &rest_us}};
+    } numbers[] = {
+        {"--turns", &wanted}, {"--hold", &hold_us}, {"--rest", &rest_us}, {"--nodes", &node_count}};
     unsigned i;
 
     if (strcmp(argv[at], "--fair") == 0)
@@ -186,10 +188,11 @@ static int take_option(char **argv, int at)
 
 static int usage(void)
 {
-    fprintf(stderr,
-            "usage: handover [--fair] [--turns 10..%d] [--hold US] [--rest US] [--looper]"
-            " WAITERS...\n",
-            TURNS_MAX);
+    fprintf(
+        stderr,
+        "usage: handover [--fair] [--turns 10..%d] [--hold US] [--rest US] [--nodes N] [--looper]"
+        " WAITERS...\n",
+        TURNS_MAX);
     return 2;
 }
 
@@ -200,16 +203,17 @@ int main(int argc, char **argv)
     while (first < argc && argv[first][0] == '-')
         if ((first = take_option(argv, first)) == 0)
             return usage();
-    if (first >= argc || wanted < 10 || wanted > TURNS_MAX || hold_us < 0 || rest_us < 0)
+    if (first >= argc || wanted < 10 || wanted > TURNS_MAX || hold_us < 0 || rest_us < 0 ||
+        node_count < 1 || node_count > NODES)
         return usage();
-    servers_start(servers, NODES, NULL);
+    servers_start(servers, (int)node_count, NULL);
     shared = (struct shared *)mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
                                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == (struct shared *)MAP_FAILED)
         return 1;
     printf("\nHand-off of one lock%s, %d nodes, %ld turns of %ld us: from a release to the next "
            "acquire\n",
-           fair ? ", fair" : "", NODES, wanted, hold_us);
+           fair ? ", fair" : "", (int)node_count, wanted, hold_us);
     printf("                                                  for each turn\n"
            "waiters   p50 us  p90 us  p99 us  us per turn  attempts commands  turns for each  "
            "longest wait ms  overlaps\n");

@@ -28,6 +28,7 @@ static struct options {
     unsigned dialect; /* 1: servers as Redis 6.0 */
     unsigned denied;  /* so many nodes keep no queue */
     unsigned cancels; /* every so many waits is cancelled */
+    unsigned lag;     /* a client is not served for up to so long, once in so many times */
     unsigned crash;   /* every ten seconds the holder stops */
     unsigned ttl;     /* ms */
     unsigned pause, fencing, seed;
@@ -43,8 +44,8 @@ static const struct {
     {"far", &with.far, 1},         {"loops", &with.loops, 0},     {"down", &with.down, 0},
     {"dead", &with.dead, 0},       {"restart", &with.restart, 0}, {"skew", &with.skew, 0},
     {"dialect", &with.dialect, 0}, {"denied", &with.denied, 0},   {"cancels", &with.cancels, 0},
-    {"crash", &with.crash, 0},     {"ttl", &with.ttl, 3600000},   {"pause", &with.pause, 0},
-    {"fencing", &with.fencing, 0}, {"seed", &with.seed, 1},
+    {"crash", &with.crash, 0},     {"ttl", &with.ttl, 3600000},   {"lag", &with.lag, 0},
+    {"pause", &with.pause, 0},     {"fencing", &with.fencing, 0}, {"seed", &with.seed, 1},
 };
 
 struct message {
@@ -76,7 +77,7 @@ static struct client {
     struct redlock_node nodes[SERVERS];
     struct waiter waiters[LOCKS];
     struct redlock_io io;
-    uint64_t next_us;
+    uint64_t next_us, lags_until_us;
     int stopped;
     unsigned turns, commands;
 } clients[CLIENTS];
@@ -276,6 +277,11 @@ static void deliver(struct message m)
     struct connection *way = &connections[m.client][m.server];
     char *to = m.back ? way->out + way->out_used : way->in + way->in_used;
 
+    if (m.back && clients[m.client].lags_until_us > clock_us) {
+        m.at_us = clients[m.client].lags_until_us;
+        put(m);
+        return;
+    }
     if (m.epoch == way->epoch && !(m.back && clients[m.client].stopped)) {
         if ((m.back ? way->out_used : way->in_used) + m.size > sizeof way->in)
             mini_fail("too many bytes");
@@ -418,6 +424,12 @@ static void tick(struct client *c)
     uint64_t wait_us;
     unsigned k;
 
+    if (with.lag != 0 && c->lags_until_us <= clock_us && roll(50) == 0)
+        c->lags_until_us = clock_us + roll(with.lag);
+    if (c->lags_until_us > clock_us) {
+        c->next_us = c->lags_until_us;
+        return;
+    }
     do {
         act(c);
         wait_us = redlock_tick(&c->redlock);
@@ -665,9 +677,12 @@ static const struct {
     {"nodes=5 down=2 clients=8", 3.1, 1, 0.1, 1.1, 2.2, 4, 250},
     {"crash=1 ttl=2000 seconds=15", 3.1, 5, 0.1, 60, 2.2, 4, 250},
     {"nodes=5 restart=1 clients=16 seconds=15", 3.3, 10, 15, 12, 2.2, 50, 400},
+    /* processes that are not scheduled for a while */
+    {"nodes=5 lag=5000", 3.3, 5, 10, 2, 2.3, 60, 500},
+    {"nodes=5 clients=16 lag=20000", 3.6, 20, 30, 4, 2.5, 200, 500},
     /* clocks that differ; Redis 6.0; nodes that keep no queue; waits that end */
     {"skew=5 clients=16", 3.2, 5, 1, 1.2, 2.2, 15, 200},
-    {"skew=500", 6, 20, 30, 5, 4, 30, 700},
+    {"skew=500", 7, 20, 30, 5, 4, 30, 700},
     {"dialect=1 clients=16", 3.1, 5, 0.1, 1.1, 2.2, 4, 200},
     {"denied=1", 3.2, 2, 0.5, 1.2, 2.2, 8, 300},
     {"denied=3", 4, 90, 100, 200, 3, 100, 900},

@@ -223,7 +223,8 @@ static long long mini_next_counter(struct mini_server *server, struct mini_comma
                                                          : command->kind == 'F' ? 2
                                                                                 : 1];
     struct mini_key *found = mini_found(server, command->keys[0]);
-    struct mini_key *counter = mini_found(server, command->keys[1]);
+    struct mini_word counted = command->keys[1];
+    struct mini_key *counter = mini_found(server, counted);
     struct mini_word digits;
     char text[24];
     uint64_t count = 0,
@@ -245,7 +246,7 @@ static long long mini_next_counter(struct mini_server *server, struct mini_comma
         return 0;
     digits.bytes = text;
     digits.size = (unsigned)(mini_put_number(text, count) - text);
-    mini_store(server, command->keys[1], digits, UINT64_MAX);
+    mini_store(server, counted, digits, UINT64_MAX);
     if (count >= (uint64_t)1 << 53)
         return 0;
     if (command->kind == 'F')
@@ -928,6 +929,14 @@ unsigned mini_read(const char *bytes, unsigned size, struct mini_command *comman
     if (command->kind == 'N')
         command->arguments = &words[command->count - 1];
     command->repairs = command->kind == 'E' && command->argument_count == 2;
+    if (command->queues && command->argument_count > 2) {
+        struct mini_word lease = command->keys[command->key_count - 1],
+                         name = command->arguments[1];
+        if (command->key_count < 2 || lease.size < name.size ||
+            memcmp(lease.bytes + lease.size - name.size, name.bytes, name.size) != 0)
+            mini_fail("servers before 7.2 do not notify of a lease that the script does not name");
+        command->key_count--; /* it is no key of the lock */
+    }
     if (command->queues && command->kind == 'S') {
         command->kind = command->key_count > 1 ? 'F' : 'S';
         command->ttl_ms = (uint32_t)mini_decimal(command->arguments[6]);

@@ -686,7 +686,7 @@ static void one_run(void)
         init_bytes(&locks[i], keys, 1 + roll(brief ? 3 : REDLOCK_KEY_MAX), 1000 + roll(100000));
         set_label(&locks[i], label, roll(brief ? 1 : REDLOCK_LABEL_MAX + 1));
         memset(locks[i].token, (int)i, sizeof locks[i].token);
-        rl_keep_release(&owed[i], &locks[i]);
+        rl_keep_release(&owed[i], &locks[i], RL_DELETE);
     }
     for (i = 0; i < count; i++)
         connect_node(i);

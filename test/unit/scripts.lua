@@ -276,7 +276,7 @@ if not minimal then
         if since then
             high, low = string.format('%.0f', math.floor(since / 4294967296)), string.format('%.0f', since % 4294967296)
         end
-        return eval('gate', { 'q' }, { 'token of ' .. letter, name_of(letter), high, low, '4000', '5', '30000', '0', '0' })
+        return eval('gate', { 'q', lease(letter) }, { 'token of ' .. letter, name_of(letter), high, low, '4000', '5', '30000', '0', '0' })
     end
     local function leave(letter, token)
         changed = {}
@@ -326,14 +326,14 @@ if not minimal then
     is(queue(), 'de', 'is out')
     is(store[lease 'c'], nil, 'and so is its lease')
     now = now + 10
-    is(eval('leave', { 'q' }, { 'token of b', name_of 'b', '395', tostring(begin - 395 * 4294967296), '4000', '5' }), '1', 'rolled back')
+    is(eval('leave', { 'q', lease 'b' }, { 'token of b', name_of 'b', '395', tostring(begin - 395 * 4294967296), '4000', '5' }), '1', 'rolled back')
     is(queue(), 'dbe', 'it stands in the queue again')
     is(expires[lease 'b'], now + 4000, 'with a lease')
     is(leave('f'), '0', 'a release of an expired lock')
     is(told(), 'b', 'tells, too: those that were not told yet')
     store.q, expires.q = 'token of x', now + 1000
     expires[lease 'b'] = now + 90000
-    is(eval('leave', { 'q' }, { 'other', name_of 'b', '395', tostring(begin - 395 * 4294967296), '4000', '5' }), '1000 token of x', 'a rollback')
+    is(eval('leave', { 'q', lease 'b' }, { 'other', name_of 'b', '395', tostring(begin - 395 * 4294967296), '4000', '5' }), '1000 token of x', 'a rollback')
     is(expires[lease 'b'], now + 90000, 'shortens no lease')
     store.q = nil
     for _, letter in ipairs { 'b', 'd', 'e' } do
@@ -344,12 +344,12 @@ if not minimal then
     store.q, expires.q = nil, nil
 
     -- With a fencing token.
-    is(eval('gate', { 'q', 'q:fence' }, { 'token', name_of 'a', '0', '0', '4000', '5', '30000', '407264', '7' }),
+    is(eval('gate', { 'q', 'q:fence', lease 'a' }, { 'token', name_of 'a', '0', '0', '4000', '5', '30000', '407264', '7' }),
         string.format('%d', 407264 * 4294967296 + 7), 'with a fencing token')
-    is(eval('gate', { 'q', 'q:fence' }, { 'other', name_of 'b', '0', '0', '4000', '5', '30000', '0', '0' }),
+    is(eval('gate', { 'q', 'q:fence', lease 'b' }, { 'other', name_of 'b', '0', '0', '4000', '5', '30000', '0', '0' }),
         string.format('%.0f 0 30000 token', begin + now), 'held')
     store.q = nil
-    is(eval('gate', { 'q', 'q:fence' }, { 'other', name_of 'b', '0', '0', '4000', '5', '30000', '0', '0' }),
+    is(eval('gate', { 'q', 'q:fence', lease 'b' }, { 'other', name_of 'b', '0', '0', '4000', '5', '30000', '0', '0' }),
         string.format('%d', 407264 * 4294967296 + 8), 'the next one')
 
     -- What a user may not do, or another program has done. No queue or lease may be left that never expires.
