@@ -206,7 +206,7 @@ int main(int argc, char **argv)
     if (first >= argc || wanted < 10 || wanted > TURNS_MAX || hold_us < 0 || rest_us < 0 ||
         node_count < 1 || node_count > NODES)
         return usage();
-    servers_start(servers, (int)node_count, NULL);
+    servers_start(servers, (unsigned)node_count, NULL);
     shared = (struct shared *)mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
                                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == (struct shared *)MAP_FAILED)
