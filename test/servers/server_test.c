@@ -430,7 +430,7 @@ static void begin_waiters(int fenced)
     for (i = 0; i < WAITERS; i++) {
         begin(&waiters[i], 5, &fair);
         waiters[i].lock.use_fencing = (uint8_t)fenced;
-        sleep_ms(20); /* a place is that of a moment, to 8 ms */
+        sleep_ms(20); /* a place is that of a moment, in ms */
         redlock_acquire_start(&waiters[i].client, &waiters[i].lock, 600000);
         settle(&waiters[i].client);
     }
@@ -465,7 +465,7 @@ static void r19_waiters_in_order(int fenced)
     }
     is_int((int)wrong, 0, "r19: each has asked twice: at first, and when it was its turn");
     is_int((int)servers_keys_left("key:wait", 10000), 0, "r19: no queue is left");
-    is_int((int)servers_keys_left("key:????????", 10000), 0, "r19: nor a lease");
+    is_int((int)servers_keys_left("key:wait:*", 10000), 0, "r19: nor a lease");
     is_int((int)servers_keys_left("key", 10000), 0, "r19: nor the lock");
     end_waiters();
 }
@@ -561,6 +561,128 @@ static void r19_dead_nodes(void)
     release(&waiters[0]);
     serve(&waiters[1].client, 20000);
     is_int(waiters[1].lock.status, REDLOCK_OK, "r19: they are back without a queue: the next");
+    end_waiters();
+}
+
+/* Sends the same command to all. */
+static void ask_all(const char *a, const char *b, const char *c, const char *d, const char *e)
+{
+    unsigned i;
+
+    for (i = 0; i < NODES; i++)
+        server_ask(&servers[i], text, sizeof text, a, b, c, d, e, NULL);
+}
+
+/* How many scripts the servers have run since the last CONFIG RESETSTAT. */
+static unsigned long scripts(void)
+{
+    unsigned long sum = 0;
+    unsigned i;
+
+    for (i = 0; i < NODES; i++) {
+        const char *at =
+            strstr(server_ask(&servers[i], text, sizeof text, "INFO", "commandstats", NULL),
+                   "cmdstat_eval:calls=");
+        sum += at != NULL ? strtoul(at + sizeof "cmdstat_eval:calls=" - 1, NULL, 10) : 0;
+    }
+    return sum;
+}
+
+/* KEY:wait is something else: it stays as it is, and those that wait for KEY get it. */
+static void r19_another_key_is_left_alone(const char *what, const char *command, const char *a,
+                                          const char *b, const char *ends, const char *size)
+{
+    long left;
+    unsigned i;
+
+    begin_waiters(0);
+    for (i = 0; i < WAITERS; i++)
+        redlock_deinit(&waiters[i].client);
+    release(&holder);
+    ask_all("DEL", "key:wait", NULL, NULL, NULL);
+    ask_all(command, "key:wait", a, b, NULL);
+    if (ends != NULL)
+        ask_all("PEXPIRE", "key:wait", ends, NULL, NULL);
+    is_int(acquire(&holder, 10000), REDLOCK_OK, "r19: %s at KEY:wait: acquired", what);
+    begin(&waiters[0], 5, &patient);
+    waiters[0].client.priv.settings.fair = 1;
+    redlock_acquire_start(&waiters[0].client, &waiters[0].lock, 600000);
+    settle(&waiters[0].client);
+    is_int(release(&holder), REDLOCK_OK, "r19: released");
+    serve(&waiters[0].client, 20000);
+    is_int(waiters[0].lock.status, REDLOCK_OK, "r19: a waiter gets it");
+    is_int(release(&waiters[0]), REDLOCK_OK, "r19: and releases it");
+    for (i = 0; i < NODES; i++) {
+        left = atol(server_ask(&servers[i], text, sizeof text, "PTTL", "key:wait", NULL));
+        ok(ends != NULL ? left > 30000 : left == -1, "r19: its time to live is untouched: %ld",
+           left);
+        server_ask(&servers[i], text, sizeof text, size, "key:wait", NULL);
+        ok(strcmp(text, strcmp(size, "GET") == 0     ? "token"
+                        : strcmp(size, "ZCARD") == 0 ? "1"
+                                                     : "2") == 0,
+           "r19: it is untouched: %s", text);
+    }
+    end_waiters();
+}
+
+/* A user who may use the key of the lock only: not that of the queue, nor a lease. */
+static void r19_a_user_for_one_key(void)
+{
+    static struct side user[2];
+    unsigned i, n;
+
+    ask_all("ACL", "SETUSER", "one", "reset", NULL);
+    for (i = 0; i < NODES; i++)
+        server_ask(&servers[i], text, sizeof text, "ACL", "SETUSER", "one", "on", ">pw", "~key",
+                   "+@all", NULL);
+    for (i = 0; i < 2; i++) {
+        struct redlock_settings fair = patient;
+        fair.fair = 1;
+        fair.retry_delay_ms = fair.retry_delay_max_ms = 600000;
+        begin(&user[i], 5, &fair);
+        for (n = 0; n < NODES; n++) {
+            user[i].nodes[n].user = "one";
+            user[i].nodes[n].password = "pw";
+        }
+    }
+    is_int(acquire(&user[0], 10000), REDLOCK_OK, "r19: a user for one key: acquired");
+    redlock_acquire_start(&user[1].client, &user[1].lock, 600000);
+    settle(&user[1].client);
+    is_int((int)servers_keys_left("key:*", 0), 0, "r19: no node keeps a queue");
+    is_int(release(&user[0]), REDLOCK_OK, "r19: released");
+    serve(&user[1].client, 20000);
+    is_int(user[1].lock.status, REDLOCK_OK, "r19: a waiter is notified");
+    release(&user[1]);
+    ask_all("ACL", "DELUSER", "one", NULL, NULL);
+    redlock_deinit(&user[1].client);
+    end(&user[0]);
+}
+
+static void r19_all_keys_are_gone(void)
+{
+    begin_waiters(0);
+    ask_all("FLUSHALL", NULL, NULL, NULL, NULL);
+    serve(&waiters[0].client, 20000);
+    is_int(waiters[0].lock.status, REDLOCK_OK, "r19: FLUSHALL: the first waiter has the lock");
+    end_waiters();
+}
+
+/* The servers remember one key for all clients that are to be notified, and tell a client at once that they have forgotten its
+   other keys. */
+static void r19_a_small_tracking_table(void)
+{
+    long until;
+    unsigned i;
+
+    ask_all("CONFIG", "SET", "tracking-table-max-keys", "1", NULL);
+    begin_waiters(0);
+    ask_all("CONFIG", "RESETSTAT", NULL, NULL, NULL);
+    for (until = now_ms() + 2000; now_ms() < until;)
+        for (i = 0; i < WAITERS; i++)
+            serve(&waiters[i].client, 2);
+    ok(scripts() < WAITERS * 5 * 2 * 40, "r19: a small tracking table: %lu scripts in 2 s",
+       scripts());
+    ask_all("CONFIG", "SET", "tracking-table-max-keys", "1000000", NULL);
     end_waiters();
 }
 
@@ -705,6 +827,12 @@ int main(void)
         r19_dead_waiters();
         r19_a_foreign_holder();
         r19_dead_nodes();
+        r19_another_key_is_left_alone("a lock", "SET", "token", NULL, "90000", "GET");
+        r19_another_key_is_left_alone("a list", "RPUSH", "x", "y", "90000", "LLEN");
+        r19_another_key_is_left_alone("another sorted set", "ZADD", "1", "x", NULL, "ZCARD");
+        r19_a_user_for_one_key();
+        r19_all_keys_are_gone();
+        r19_a_small_tracking_table();
     }
     without_waiting_one_wins();
     many_locks_in_flight();
