@@ -491,6 +491,8 @@ REDLOCK_PRIVATE const char *rl_place_of(const struct resp_item *item, struct rl_
     uint64_t number;
 
     place->since_ms = 0;
+    if (!REDLOCK_FAIR)
+        return item->text;
     if (!rl_take_number(&at, end, &place->since_ms) || !rl_take_number(&at, end, &number)) {
         place->since_ms = 0;
         return item->text; /* not a reply of our script */

@@ -112,6 +112,8 @@ REDLOCK_PRIVATE void rl_queue_again(const struct redlock_client *c, struct redlo
     uint32_t turns_ms = rl_turns_us(c, lock) / 1000U,
              pause_ms = c->priv.settings.retry_delay_max_ms;
 
+    if (!REDLOCK_FAIR)
+        return;
     rl_queue_agree(c, lock);
     if (lock->priv.fair.since_ms >> 32 == 0)
         lock->priv.fair.since_ms = (c->priv.now_us - lock->priv.fair.began_us) / RL_MS_US;
@@ -121,6 +123,8 @@ REDLOCK_PRIVATE void rl_queue_again(const struct redlock_client *c, struct redlo
 
 REDLOCK_PRIVATE int rl_queue_begin(struct redlock_client *c, struct redlock_lock *lock)
 {
+    if (!REDLOCK_FAIR)
+        return 0;
     if (lock->priv.fair.entered == 0 &&
         rl_random(c, lock->priv.fair.name, sizeof lock->priv.fair.name) != 0)
         return -1;
@@ -139,9 +143,12 @@ REDLOCK_PRIVATE const char *rl_queue_refused(struct redlock_lock *lock,
                                              const struct redlock_node *node)
 {
     struct rl_place place;
-    const char *rest = rl_place_of(&node->priv.reader.item, &place);
+    const char *rest;
     unsigned bit = node->priv.bit;
 
+    if (!REDLOCK_FAIR)
+        return NULL;
+    rest = rl_place_of(&node->priv.reader.item, &place);
     rl_set(&lock->priv.fair.refused, bit);
     if (place.since_ms == 0)
         return rest;
