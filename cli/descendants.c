@@ -151,17 +151,24 @@ static void find_strangers(void)
     free(list);
 }
 
+/* 1: descendants can be found: there is a /proc, and it is that of the PID namespace of this process. */
+static int can_descend(void)
+{
+#if CLI_LINUX
+    char text[24] = "";
+
+    return readlink("/proc/self", text, sizeof text - 1) > 0 && atol(text) == (long)getpid() &&
+           prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
+#else
+    return 0;
+#endif
+}
+
 void job_begin(void)
 {
-    struct process self;
     int terminal;
 
-#if CLI_LINUX
-    job.is_plain = !read_process(getpid(), &self) || prctl(PR_SET_CHILD_SUBREAPER, 1) != 0;
-#else
-    (void)self;
-    job.is_plain = 1;
-#endif
+    job.is_plain = !can_descend();
     job.keeper = getpid();
     if (!job.is_plain) {
         find_strangers();

@@ -24,6 +24,9 @@
 /* When the guard says which processes are left of a job that was asked to end: first, and then again and again. */
 enum { FIRST_NOTICE_MS = 5000, NOTICE_MS = 30000 };
 
+/* When a signal has ended the command, redlock may have got it too: it has this time to pass the signal on. */
+enum { REDLOCK_TELLS_MS = 500 };
+
 /* In a plain job nothing tells that it is empty. */
 enum { PLAIN_LOOK_MS = 100 };
 
@@ -102,10 +105,11 @@ static struct {
     pid_t group;          /* that of redlock and the command */
     uint64_t deadline_us; /* of the lock. UINT64_MAX: the job goes on without it */
     uint64_t limit_us;    /* of --kill-after. UINT64_MAX: none */
+    uint64_t ask_us;      /* when to ask what a killed command has left; UINT64_MAX: never */
     uint64_t notice_us;   /* of the next message about a job that was asked to end */
     int is_asked;         /* 1: the job was asked to end */
     int by_terminal;      /* the last signal that a terminal has sent to the job */
-} guard = {0, UINT64_MAX, UINT64_MAX, UINT64_MAX, 0, 0};
+} guard = {0, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, 0, 0};
 
 /* Asks the job to end, with this signal if it is not 0. The time of --kill-after begins with the first one, as in timeout(1). */
 static void ask(int number)
@@ -118,6 +122,7 @@ static void ask(int number)
             guard.limit_us = now + (uint64_t)options.kill_after_ms * 1000;
     }
     guard.is_asked = 1;
+    guard.ask_us = UINT64_MAX;
     job_signal(number, NO_GROUP);
 }
 
@@ -247,7 +252,8 @@ static void sleep_of_guard(uint64_t wake_us)
     struct pollfd from = {line, POLLIN, 0};
 
     wake_us = first_of(first_of(guard.deadline_us, guard.limit_us), wake_us);
-    sleep_on(&from, 1, UINT64_MAX, first_of(guard.notice_us, wake_us));
+    wake_us = first_of(first_of(guard.ask_us, guard.notice_us), wake_us);
+    sleep_on(&from, 1, UINT64_MAX, wake_us);
     ending_signal(); /* SIGCHLD has ended the sleep, and is done with */
 }
 
@@ -260,8 +266,10 @@ static void stand_guard(void)
         uint64_t now = now_us(); /* later: so what has ended by this time had ended in time */
         if (has_ended && !guard.is_asked) {
             if (!end.by_signal)
-                is_left = 0;  /* what the command leaves when it exits is not waited for */
-            else if (is_left) /* a terminal has told the rest, too */
+                is_left = 0; /* what the command leaves when it exits is not waited for */
+            else if (is_left && guard.ask_us == UINT64_MAX)
+                guard.ask_us = now + (uint64_t)REDLOCK_TELLS_MS * 1000;
+            else if (is_left && now >= guard.ask_us) /* a terminal has told the rest, too */
                 ask(end.number == guard.by_terminal ? 0 : SIGTERM);
         }
         if (!is_left)

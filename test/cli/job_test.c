@@ -901,6 +901,34 @@ static void stop_and_continue(void)
     stop_and_continue_in("sh");
 }
 
+/* Ctrl-C ends the command. Its child has got it, too, and cleans up: it gets no second signal, and the lock is kept. */
+static void interrupted(void)
+{
+    struct program run;
+    const char *at;
+    pid_t child;
+    int terminal, i;
+
+    nodes();
+    for (i = 0; i < 5; i++) {
+        run = start_on_terminal(&terminal, "run", "x", "-c",
+                                "\"$SELF\" counter & sleep .3; echo up.; exec sleep 300", NULL);
+        at = strstr(screen(terminal, "up."), "counter ");
+        child = at != NULL ? atoi(at + 8) : 0;
+        ok(child != 0, "a command and its child");
+        sleep_ms(300);
+        type(terminal, "\003");
+        ok(strstr(screen(terminal, "got 2"), "got 2") != NULL, "Ctrl-C reaches the child");
+        sleep_ms(1000);
+        ok(!has_ended(run) && with_key("redlock:x") >= 2, "the lock is kept");
+        signal_to(child, SIGALRM);
+        ok(strstr(screen(terminal, "got 14"), "got 15") == NULL, "it gets no SIGTERM");
+        signal_to(child, SIGUSR1);
+        is_int(ends(&run), -SIGINT, "redlock ends by SIGINT");
+        close(terminal);
+    }
+}
+
 /* An interactive shell as the command: Ctrl-C is for it, and is no end of the job. */
 static void inner_shell(void)
 {
@@ -988,6 +1016,33 @@ static void plain(void)
     close(terminal);
 }
 
+/* The /proc of another PID namespace tells nothing: its numbers are those of other processes. */
+static void foreign_proc(void)
+{
+    static const char job[] =
+        BEGIN "sh -c 'trap \"\" TERM; echo child $$; while :; do sleep .1; done' & sleep 1; kill "
+              "$REDLOCK_HOLDER_PID; wait";
+    struct program run;
+
+    nodes();
+    setenv("JOB", job, 1);
+    setup.instead = "unshare";
+    if (redlock("-Urpf", "true", NULL) != 0) {
+        skip("creating a PID namespace is not permitted");
+        return;
+    }
+    setup.instead = "unshare";
+    run = start("-Urpf", "sh", "-c",
+                "sleep 300 & \"$P\" run -k 1 x -c \"$JOB\"; echo status $?; flock -n \"$WITNESS\" "
+                "echo none; kill -0 $! && echo alive",
+                NULL);
+    ok(writes(run, 'o', "status 143\n"),
+       "asked to end in a PID namespace with a foreign /proc: 143");
+    is_int(ends(&run), 0, "it ends");
+    ok(strstr(wrote(run, 'o'), "none\nalive\n") != NULL,
+       "no process of the job is left then, and another one is: %s", wrote(run, 'o'));
+}
+
 /* ---- Kills and stops at random ---- */
 
 static unsigned dice(unsigned most)
@@ -1071,6 +1126,7 @@ static const struct scenario {
     {"lock_expires", lock_expires},
     {"keep_going", keep_going},
     {"suspend", suspend},
+    {"foreign_proc", foreign_proc},
     {"left_behind", left_behind},
     {"no_token", no_token},
     {"reasons", reasons},
@@ -1078,6 +1134,7 @@ static const struct scenario {
     {"pipelines", pipelines},
     {"stop_and_continue", stop_and_continue},
     {"inner_shell", inner_shell},
+    {"interrupted", interrupted},
 };
 enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
 
