@@ -323,6 +323,9 @@ REDLOCK_PRIVATE int rl_is_quorum(const struct redlock_client *c, unsigned nodes)
    nodes; a node that was not measured counts with node_timeout_ms. 0: fewer are ready. */
 REDLOCK_PRIVATE uint32_t rl_quorum_rtt_us(const struct redlock_client *c);
 
+/* The same without its usual variation: how long it takes if no process is late. */
+REDLOCK_PRIVATE uint32_t rl_quorum_brief_us(const struct redlock_client *c);
+
 /* How long that node may take to reply; node_timeout_ms if fewer than a quorum are ready. R15 */
 REDLOCK_PRIVATE uint32_t rl_quorum_timeout_us(const struct redlock_client *c);
 

@@ -143,6 +143,14 @@ REDLOCK_PRIVATE uint32_t rl_quorum_rtt_us(const struct redlock_client *c)
     return node != NULL ? rl_round_trip_us(c, node) : 0;
 }
 
+REDLOCK_PRIVATE uint32_t rl_quorum_brief_us(const struct redlock_client *c)
+{
+    const struct redlock_node *node = rl_deciding_node(c);
+    uint32_t us = node != NULL ? rl_round_trip_us(c, node) : 0;
+
+    return node != NULL && node->priv.variation_us < us ? us - node->priv.variation_us : 0;
+}
+
 REDLOCK_PRIVATE uint32_t rl_quorum_timeout_us(const struct redlock_client *c)
 {
     const struct redlock_node *node = rl_deciding_node(c);
@@ -588,8 +596,10 @@ static enum rl_error rl_hello_replied(struct redlock_node *node, const struct re
         node->priv.hello_next = (uint8_t)rl_hello_name(item->text);
     else if (what == RL_HELLO_SERVER)
         node->priv.release = strcmp(item->text, "valkey") == 0 ? RL_DELIFEQ : RL_DELEX;
-    else if (what == RL_HELLO_VERSION)
+    else if (what == RL_HELLO_VERSION) {
         node->priv.release = (uint8_t)rl_native_release(node->priv.release, item->text);
+        node->priv.no_queue = (uint8_t)!rl_is_version(item->text, 6, 2);
+    }
     else if (what == RL_HELLO_MODE && strcmp(item->text, "sentinel") == 0)
         return RL_IS_A_SENTINEL;
     else if (what == RL_HELLO_ROLE && strcmp(item->text, "master") != 0)

@@ -70,6 +70,14 @@ REDLOCK_PRIVATE int rl_may_retry_quickly(const struct redlock_lock *lock)
 
 /* ---- The wait queue -------------------------------------------------------------------------- */
 
+/* A round trip of the waiter in front is about as long, if it is not late. R19 */
+static uint32_t rl_brief_trip_us(const struct redlock_client *c)
+{
+    uint32_t us = rl_quorum_brief_us(c);
+
+    return us < 100 ? 100 : us;
+}
+
 /* Whether the lock waits in a queue: some node has said so in the last attempt. R19 */
 static int rl_is_queued(const struct redlock_lock *lock)
 {
@@ -166,7 +174,7 @@ REDLOCK_PRIVATE const char *rl_queue_refused(struct redlock_lock *lock,
    have lost their places. R6, R19 */
 static void rl_queue_pauses(struct redlock_client *c, struct redlock_lock *lock)
 {
-    uint32_t trip_us = rl_quorum_trip_us(c), turns_us = rl_turns_us(c, lock);
+    uint32_t trip_us = rl_brief_trip_us(c), turns_us = rl_turns_us(c, lock);
     uint32_t pause_us = rl_backoff_us(c, &c->priv.settings, UINT8_MAX);
     uint32_t soon_us = (3 * trip_us + trip_us / 4 + rl_random_below(c, trip_us / 2))
                        << lock->priv.fair.soon;
@@ -184,21 +192,23 @@ static void rl_queue_pauses(struct redlock_client *c, struct redlock_lock *lock)
     rl_lock_enter(lock, RL_PAUSING, c->priv.now_us + 1 + pause_us);
 }
 
-/* A waiter that is told asks: the first one at once, when a quorum has told it; the second when the
-   first may be dead. A server that tells for nothing is heeded a few times. R19 */
+/* A waiter that is told asks: the first one at once, when a quorum tells it; else later, in case that
+   another one is the first. A server that tells for nothing is heeded a few times. R19 */
 static void rl_queue_heeds(struct redlock_client *c, struct redlock_lock *lock)
 {
-    uint32_t trip_us = rl_quorum_trip_us(c);
-    int told = lock->priv.fair.told_here || rl_is_quorum(c, lock->priv.fair.told);
+    uint32_t trip_us = rl_brief_trip_us(c);
+    int here = lock->priv.fair.told_here, told = here || lock->priv.fair.told != 0;
 
-    if (!told || lock->priv.op.notified || lock->priv.fair.tries >= RL_TOLD_MAX)
+    if (!told || lock->priv.fair.tries >= RL_TOLD_MAX)
         return;
-    lock->priv.op.notified = 1;
-    lock->priv.fair.tries++;
-    lock->priv.fair.soon = 0;
-    rl_not_after(&lock->priv.due_us, lock->priv.fair.place == 0
-                                         ? c->priv.now_us
-                                         : c->priv.now_us + trip_us + rl_random_below(c, trip_us));
+    if (!lock->priv.op.notified) {
+        lock->priv.op.notified = 1;
+        lock->priv.fair.soon = 0;
+        rl_not_after(&lock->priv.due_us, c->priv.now_us + trip_us + rl_random_below(c, trip_us));
+    }
+    if (lock->priv.fair.place == 0 && (here || rl_is_quorum(c, lock->priv.fair.told)))
+        rl_not_after(&lock->priv.due_us, c->priv.now_us);
+    lock->priv.fair.tries = (uint8_t)(lock->priv.fair.tries + rl_past(c, lock->priv.due_us));
 }
 
 /* ---- Pauses ---------------------------------------------------------------------------------- */

@@ -146,6 +146,22 @@ void look_at(const char *key, struct picture *picture, uint32_t timeout_ms)
 
 /* ---- The wait queue ---- */
 
+int ends_as_queue(const char *key)
+{
+    size_t size = strlen(key), end = sizeof QUEUE_SUFFIX - 1;
+
+    return size > end && strcmp(key + size - end, QUEUE_SUFFIX) == 0;
+}
+
+int ends_as_waiter(const char *key)
+{
+    size_t size = strlen(key);
+    const char *end = key + size - (size > LEASE_SUFFIX ? LEASE_SUFFIX : size);
+
+    return size > LEASE_SUFFIX && strncmp(end, QUEUE_SUFFIX ":", sizeof QUEUE_SUFFIX) == 0 &&
+           strspn(end + sizeof QUEUE_SUFFIX, "0123456789abcdef") == WAITER_NAME;
+}
+
 static int largest_first(const void *a, const void *b)
 {
     long left = *(const long *)a, right = *(const long *)b;
@@ -153,16 +169,14 @@ static int largest_first(const void *a, const void *b)
     return left < right ? 1 : left > right ? -1 : 0;
 }
 
-/* A holder that has waited stands in the queue until it releases the lock. */
-long count_waiters(const char *key, const struct picture *picture, uint32_t timeout_ms)
+long count_waiters(const char *key, uint32_t timeout_ms)
 {
-    char queue[REDLOCK_KEY_MAX + sizeof QUEUE_SUFFIX], holder[WAITER_NAME + 1];
-    const char *count[2] = {"ZCARD", queue}, *rank[3] = {"ZRANK", queue, holder};
+    char queue[REDLOCK_KEY_MAX + sizeof QUEUE_SUFFIX];
+    const char *count[2] = {"ZCARD", queue};
     long waiting[REDLOCK_NODES_MAX];
     unsigned i, answers = 0;
 
     snprintf(queue, sizeof queue, "%s%s", key, QUEUE_SUFFIX);
-    snprintf(holder, sizeof holder, "%.*s", (int)WAITER_NAME, picture->view[picture->best].value);
     talks_open(timeout_ms);
     talks_ask(timeout_ms, 2, count);
     for (i = 0; i < target_count; i++) {
@@ -172,12 +186,6 @@ long count_waiters(const char *key, const struct picture *picture, uint32_t time
             waiting[i] = (long)answer->integer;
             answers++;
         }
-    }
-    if (picture->state == HELD) {
-        talks_ask(timeout_ms, 3, rank);
-        for (i = 0; i < target_count; i++)
-            if (waiting[i] > 0 && talks[i].items > 0 && talks[i].item[0].kind == RESP_INTEGER)
-                waiting[i]--;
     }
     talks_close();
     qsort(waiting, target_count, sizeof *waiting, largest_first);

@@ -2,6 +2,7 @@
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
+#include "look.h"
 #include "talk.h"
 
 #include <poll.h>
@@ -72,6 +73,8 @@ void key_of(char key[REDLOCK_KEY_MAX + 1], const char *name)
     if (snprintf(key, REDLOCK_KEY_MAX + 1, "%s%s", options.prefix, name) > REDLOCK_KEY_MAX)
         die(EXIT_USAGE, "the name of a lock, with its prefix, has at most %d bytes",
             REDLOCK_KEY_MAX);
+    if (ends_as_queue(key) || ends_as_waiter(key))
+        die(EXIT_USAGE, "the key of this lock would be that of the queue of another one: %s", key);
 }
 
 /* The lock of this key. */

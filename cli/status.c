@@ -169,7 +169,7 @@ int verb_status(int count, char **words)
     if (picture.state == FREE)
         held = find_slots(key, slots);
     else if (picture.state == HELD)
-        waiting = count_waiters(key, &picture, (uint32_t)options.node_timeout_ms);
+        waiting = count_waiters(key, (uint32_t)options.node_timeout_ms);
     if (held > 0)
         print_slots(words[0], slots, held);
     else if (options.json)
@@ -245,20 +245,6 @@ static int ends_as_counter(const char *key)
     return ends_with(key, fence_suffix);
 }
 
-static int ends_as_queue(const char *key)
-{
-    return ends_with(key, QUEUE_SUFFIX);
-}
-
-/* As the lease of a waiter. */
-static int ends_as_waiter(const char *key)
-{
-    const char *end = strrchr(key, ':');
-
-    return end != NULL && end != key && strlen(end) == 1 + WAITER_NAME &&
-           strspn(end + 1, "0123456789abcdef") == WAITER_NAME;
-}
-
 /* The index of the key, or the index where it must be inserted. */
 static unsigned place_of(const char *key)
 {
@@ -280,7 +266,7 @@ static void add_key(const char *key, size_t size)
 
     if (at < found.count && strcmp(found.bytes + found.key[at], key) == 0)
         return;
-    if (size > REDLOCK_KEY_MAX + FENCE_SUFFIX || strlen(key) != size) {
+    if (size > REDLOCK_KEY_MAX + LEASE_SUFFIX || strlen(key) != size) {
         found.odd = 1;
     } else if (size > REDLOCK_KEY_MAX) {
         /* the counter, the queue and the leases of a long name are no locks either */

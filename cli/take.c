@@ -26,7 +26,7 @@ static long holder_remaining_ms(const struct session *session)
     return left_ms == 0 ? UNKNOWN_TIME : left_ms > 0x7fffffff ? NO_END : (long)left_ms;
 }
 
-/* Reads the holder from the nodes, because a waiter in a queue does not try to acquire the lock. Takes about a second at
+/* Reads the holder from the nodes, because a waiter in a queue seldom asks for the lock. Takes about a second at
    most, because signals wait meanwhile. Returns how many nodes answered. */
 static unsigned look_for_holder(struct session *session, long *left_ms)
 {

@@ -682,8 +682,8 @@ static const struct {
     {"nodes=5 clients=16 lag=20000", 3.6, 20, 30, 4, 2.5, 200, 500},
     /* clocks that differ; Redis 6.0; nodes that keep no queue; waits that end */
     {"skew=5 clients=16", 3.2, 5, 1, 1.2, 2.2, 15, 200},
-    {"skew=500", 7, 20, 30, 5, 4, 30, 700},
-    {"dialect=1 clients=16", 3.1, 5, 0.1, 1.1, 2.2, 4, 200},
+    {"skew=500", 12, 20, 30, 5, 4, 30, 900},
+    {"dialect=1 clients=16", 8, 90, 100, 100, 3, 60, 900},
     {"denied=1", 3.2, 2, 0.5, 1.2, 2.2, 8, 300},
     {"denied=3", 4, 90, 100, 200, 3, 100, 900},
     {"cancels=3 locks=4", 5, 5, 1, 1.5, 2.2, 10, 700},

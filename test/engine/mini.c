@@ -662,7 +662,8 @@ static void mini_run_handshake(struct mini_server *server, struct mini_session *
                 "$5\r\nproto\r\n:3\r\n$2\r\nid\r\n:3\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n"
                 "$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n",
                 server->native & 1 ? "$6\r\nvalkey" : "$5\r\nredis",
-                server->native & 1   ? "$5\r\n9.0.0"
+                server->tells_caller ? "$6\r\n6.0.16"
+                : server->native & 1 ? "$5\r\n9.0.0"
                 : server->native & 2 ? "$5\r\n8.4.0"
                                      : "$6\r\n7.0.15");
     else if (kind == 'T' && server->no_pushes)
