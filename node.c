@@ -599,8 +599,7 @@ static enum rl_error rl_hello_replied(struct redlock_node *node, const struct re
     else if (what == RL_HELLO_VERSION) {
         node->priv.release = (uint8_t)rl_native_release(node->priv.release, item->text);
         node->priv.no_queue = (uint8_t)!rl_is_version(item->text, 6, 2);
-    }
-    else if (what == RL_HELLO_MODE && strcmp(item->text, "sentinel") == 0)
+    } else if (what == RL_HELLO_MODE && strcmp(item->text, "sentinel") == 0)
         return RL_IS_A_SENTINEL;
     else if (what == RL_HELLO_ROLE && strcmp(item->text, "master") != 0)
         return RL_IS_A_REPLICA;

@@ -20,7 +20,7 @@
    matters. A node that loses its keys before their ttl (eviction, FLUSHALL, a restart without
    fsync) needs longest_ttl_ms.
    Source of the rules: "Distributed Locks with Redis", redis.io/docs; below [Redlock]. "R4" is rule
-   4 in the head of redlock.c, node.c or fair.c; each rule has a test of that name.
+   4 in the head of redlock.c, hold.c, wait.c or node.c; each rule has a test of that name.
 
    Memory is the caller's; nothing is allocated. A client and its nodes must not move between init
    and deinit; a lock must not move from a start until it is released, abandoned, or has failed.
@@ -140,13 +140,14 @@ struct redlock_settings {
        passed since then; where INFO is not permitted, since it was connected. [Redlock], "delayed
        restarts"; R14. It does not detect FLUSHALL, a failover, or a restart that INFO hides. */
     uint32_t longest_ttl_ms;
-    /* 1: waiters stand in a queue, and the waiter that has waited longest asks first; default 0:
+    /* 1: waiters stand in a queue, and the waiter that has waited longest comes first; default 0:
        waiters retry at random. A hint: clients without it, and clients that do not wait, may come
-       first. The nodes keep the queue at KEY:wait, and the lease of each waiter at KEY:NAME, for 3
-       * retry_delay_max_ms + 1000 ms after the last look of a waiter. They must permit TIME, ZADD,
-       ZRANK, ZSCORE, ZRANGE and ZREM, and keys that begin with KEY; else waiters retry at random. No
-       effect on locks with extra keys or token_is_label. Refused in a build without REDLOCK_FAIR.
-       R19 */
+       first. The nodes keep the queue at KEY:wait, and the lease of each waiter at KEY:wait:NAME, for
+       3 * retry_delay_max_ms + 1000 ms after its last attempt, longer far behind. So a lock whose key
+       ends in ":wait", or in ":wait:" and 16 hex digits, is refused. The nodes must notify, permit TIME,
+       ZADD, ZRANK, ZRANGE and ZREM, and keys that begin with KEY; a node that does not keeps no queue,
+       nor does Redis before 6.2. No effect on locks with extra keys or token_is_label, or with keys
+       longer than RESP_TEXT_MAX - 22 bytes. Refused in a build without REDLOCK_FAIR. R19 */
     uint32_t fair;
 };
 
@@ -263,8 +264,7 @@ struct redlock_lock {
     /* Extensions that succeeded since the lock was acquired or adopted, automatic ones included;
        stops at 65535. Stays after a release, until the next acquire succeeds. R10 */
     uint16_t extended;
-    /* Random, new at each attempt, but for the first 4 bytes of a waiter with `fair`; hex on the
-       wire. R1, R19 */
+    /* Random, new at each attempt; hex on the wire. R1 */
     uint8_t token[20];
     /* Which command has created the key on each node: the last 8 hex digits of the token there, which a
        repair changes; 0: not known. R9 */

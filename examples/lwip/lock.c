@@ -2,7 +2,7 @@
    liblwip-dev; on a board replace start_network and entropy.
 
    Build:
-       cc -std=gnu99 -I/usr/include/lwip lock.c redlock_lwip.c client.c redlock.c fair.c node.c command.c resp.c -llwip -lpthread -o lock
+       cc -std=gnu99 -I/usr/include/lwip lock.c redlock_lwip.c client.c redlock.c hold.c wait.c node.c command.c resp.c -llwip -lpthread -o lock
 
    Set up, as root (liblwip 2.1.3 writes longer frames past the end of its buffers):
        ip tuntap add dev tap0 mode tap

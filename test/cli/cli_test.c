@@ -4365,7 +4365,7 @@ static void permissions_for_turns(void)
     ask_all("ACL", "SETUSER", "locker", "reset", "on", ">" SECRET, "~redlock:*", "+set", "+get",
             "+del", "+pexpire", "+pttl", "+eval");
     ask_all("ACL", "SETUSER", "locker", "+evalsha", "+exists", "+info", "+client|tracking");
-    ask_all("ACL", "SETUSER", "locker", "+zadd", "+zrank", "+zscore", "+zrange", "+zrem", "+time",
+    ask_all("ACL", "SETUSER", "locker", "+zadd", "+zrank", "+zrange", "+zrem", "+time",
             "+zcard", "+scan");
     setenv("REDLOCK_NODES", list_of(3, "redis://locker:" SECRET "@"), 1);
     redlock("acquire", "-t", "60", "x", NULL);
