@@ -127,6 +127,21 @@ static uint64_t same_wall(void *context)
     return seed & 1 ? (uint64_t)1 << 50 | seed : 3;
 }
 
+/* A reply "TIME TOKEN" says how long a key still lives: a real server is asked later. Its digits are not compared. */
+static void forget_times(int which)
+{
+    size_t at, digits = 0;
+
+    for (at = 0; at < heard_size[which]; at++)
+        if (heard[which][at] >= '0' && heard[which][at] <= '9') {
+            digits++;
+        } else {
+            if (heard[which][at] == ' ' && digits == 8)
+                memset(heard[which] + at - digits, '#', digits);
+            digits = 0;
+        }
+}
+
 int main(void)
 {
     static struct server server;
@@ -152,6 +167,8 @@ int main(void)
         run(0, &real, server.address, start, logs[0]);
         run(1, &fake, "0", start, logs[1]);
         ok(strcmp(logs[0], logs[1]) == 0, "seed %u: the same results", (unsigned)start);
+        forget_times(0);
+        forget_times(1);
         ok(heard_size[0] > 500 && heard_size[0] == heard_size[1] &&
                memcmp(heard[0], heard[1], heard_size[0]) == 0,
            "seed %u: the same %lu bytes", (unsigned)start, (unsigned long)heard_size[0]);
