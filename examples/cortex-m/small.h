@@ -13,11 +13,11 @@
 #endif
 #define REDLOCK_ERROR_MAX 23   /* node 56 */
 #define REDLOCK_PIPELINE_MAX 3 /* locks in progress at once, plus one. node 40 */
-#define RESP_TEXT_MAX 20       /* stored bytes of a server's text. node 40 */
+#define RESP_TEXT_MAX 20       /* stored bytes of a server's text. node 56 */
 
 /* The longest command must fit; each byte of key and label adds to it. */
 #define REDLOCK_KEY_MAX 16
 #define REDLOCK_LABEL_MAX 0
-#define REDLOCK_SEND_MAX 502 /* client 88 */
+#define REDLOCK_SEND_MAX 502 /* client 104 */
 
 #endif
