@@ -251,14 +251,12 @@ static int rl_waits_for_a_holder(const struct redlock_lock *lock)
     return lock->priv.state == RL_ROLLING_BACK || lock->priv.state == RL_PAUSING;
 }
 
-/* Whether the key is the lease of this waiter. R19 */
-static int rl_is_lease(const struct redlock_lock *lock, const char *key, size_t key_size,
-                       size_t known)
+/* Whether the key is the lease of this waiter. So long a key is known to its end, see rl_is_fair. R19 */
+static int rl_is_lease(const struct redlock_lock *lock, const char *key, size_t key_size)
 {
     char tail[RL_LEASE_TAIL];
 
-    if (key_size != lock->key_size + sizeof tail || known != key_size ||
-        memcmp(key, lock->key, lock->key_size) != 0)
+    if (key_size != lock->key_size + sizeof tail || memcmp(key, lock->key, lock->key_size) != 0)
         return 0;
     rl_put_lease(tail, lock);
     return memcmp(key + lock->key_size, tail, sizeof tail) == 0;
@@ -267,10 +265,10 @@ static int rl_is_lease(const struct redlock_lock *lock, const char *key, size_t 
 /* Whether the change of a key tells a waiter in the queue: that of its lease; or that of the lock, if it
    is one of the first two, as nobody tells them when the lock expires. R19 */
 static int rl_queue_is_told(const struct redlock_lock *lock, int is_of_the_lock, const void *key,
-                            size_t key_size, size_t known)
+                            size_t key_size)
 {
     return is_of_the_lock ? lock->priv.fair.place <= 1
-                          : rl_is_lease(lock, (const char *)key, key_size, known);
+                          : rl_is_lease(lock, (const char *)key, key_size);
 }
 
 /* Nodes report that the lock with this key may be free; only its first `known` bytes are known. If
@@ -294,7 +292,7 @@ REDLOCK_PRIVATE void rl_notify(struct redlock_client *c, unsigned nodes, const v
                 c->priv.waiting = 1;
             has_key = key == NULL || rl_has_key(lock, key, key_size, known);
             if (REDLOCK_FAIR && lock->priv.fair.entered != 0 &&
-                rl_queue_is_told(lock, has_key, key, key_size, known)) {
+                rl_queue_is_told(lock, has_key, key, key_size)) {
                 rl_set(&lock->priv.fair.told, nodes);
                 rl_lock_schedule(c, lock);
             }

@@ -388,7 +388,6 @@ R19|wait.c|s/\(here \|\| rl_is_quorum\(c, lock->priv.fair.told\)\)/1/|the first 
 R19|wait.c|s/rl_not_after\(&lock->priv.due_us, c->priv.now_us\);\s+lock->priv.fair.tries/lock->priv.fair.tries/|at once
 R19|wait.c|s/is_of_the_lock \? lock->priv.fair.place <= 1\s+: /is_of_the_lock ? 0 : /|the first two also hear that the lock has changed
 R19|wait.c|s/is_of_the_lock \? lock->priv.fair.place <= 1\s+: /is_of_the_lock ? 1 : /|the others do not
-R19|wait.c|s/known != key_size/0/|a lease is compared to its end
 R19|wait.c|s/(lock->priv.fair.entered & c->priv.in\[REDLOCK_NODE_READY\], )RL_LEAVE/$1RL_BACK/|a waiter that gives up leaves the queue
 R19|wait.c|s/ \|\|\s+\(REDLOCK_FAIR &&\s+\(lock->priv.fair.told \| lock->priv.fair.told_here \| lock->priv.fair.is_free\) != 0\)//|and passes on what it was told
 R19|wait.c|s/lock->priv.fair.began_us < oldest->priv.fair.began_us/lock->priv.fair.began_us > oldest->priv.fair.began_us/|to the one of its client that has waited longest
@@ -396,7 +395,6 @@ R19|client.c|s/rl_set\(&lock->priv.attempt.asked,\s+lock->priv.fair.entered\);/;
 R19|client.c|s/rl_is_fair\(client, lock\) && rl_is_of_a_queue\(lock\)/0/|a key of a queue is refused
 R19|client.c|s/size >= 5 && memcmp/0 \&\& memcmp/|also that of the sorted set
 R19|node.c|s/ \|\|\s+\(item->kind == RESP_NIL && item->depth == 1\)//|FLUSHALL wakes waiters
-R19|command.c|s/'zrem',q,n\)P\('del',l\.\.n\)"\n/'get',q,n)"\n/|a release takes the name out
 R19|command.c|s/, RL_QUEUES\)\)\n/, 1 << RL_LEAVE))\n/|a refusal at the gate is a no
 R19|command.c|s/place->is_free = end - at >= 2 && at\[0\] == '-' && at\[1\] == '2';/place->is_free = 0;/|a free lock is told from one that is held
 QR5|node.c|s/count \+ \(owner != NULL\) >=/count >=/|the last slot is for commands without a requester

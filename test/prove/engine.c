@@ -1,8 +1,8 @@
-/* engine.c - the states of a lock, held or waiting: redlock.c, hold.c, wait.c and fair.c. One call with one lock and one node, from any state of
-   both, to a valid state. Functions below simulate the files below these: they may change a lock and a node in all the ways that the real functions can, and in more.
+/* engine.c - the states of a lock, and of a waiter: redlock.c, hold.c and wait.c. One call with one lock and one node, from any state of
+   both, to a valid state. Functions below simulate the files below these two: they may change a lock and a node in all the ways that the real functions can, and in more.
 
    STEP: rl_turn in each state, which is one step. REPLY: rl_replied in each state and list, any reply to each command. else:
-   rl_note_holder, with a buffer of any size.
+   rl_note_holder and rl_note_pttl, with a buffer of any size.
 
    A state is valid if each set of nodes has that node or none, the state and the list are enumerators, and the counters are within
    the limits in the code. Times, settings, tokens and texts may be anything.
@@ -15,13 +15,12 @@
 static char holder[256];
 
 /* The contract that the third proof shows: the function stays within a buffer of any size. */
-/*@ assigns lock->priv.round.taken, lock->holder_left_ms, holder[0 .. 255] \from item->text[0 .. RESP_TEXT_MAX]; */
-static void rl_note_holder(struct redlock_lock *lock, const struct resp_item *item);
+/*@ assigns lock->priv.round.holding, lock->priv.round.holder, holder[0 .. 255] \from item->text[0 .. RESP_TEXT_MAX], i; */
+static void rl_note_holder(struct redlock_lock *lock, unsigned i, const struct resp_item *item);
 
 #include "redlock.c"
 #include "hold.c"
 #include "wait.c"
-#include "fair.c"
 
 static struct redlock_client client;
 static struct redlock_node node;
@@ -50,6 +49,8 @@ static void any_node(void)
     for (i = 0; i <= REDLOCK_NODE_DOWN; i++)
         client.priv.in[i] = any_nodes();
     client.priv.full = any_nodes();
+    client.priv.abandoned = any_nodes();
+    client.priv.unidentified = any_nodes();
     client.priv.lost_untold = any_nodes();
     client.priv.jammed = (uint8_t)any_of(0, 1);
     client.priv.jammed_us = any_time();
@@ -61,9 +62,6 @@ static void any_node(void)
     node.priv.changed_us = any_time();
     node.priv.timeout_us = any_of(1, 600000000);
     node.priv.timed = (uint8_t)any_of(0, 255);
-    node.priv.release = (uint8_t)any_of(RL_SET, RL_ENTER);
-    node.priv.only_script = (uint8_t)any_of(0, 1);
-    node.priv.votes_us = any_time();
     node.rtt_us = any_of(0, UINT32_MAX);
 }
 
@@ -84,22 +82,23 @@ struct redlock_node *rl_first_node(const struct redlock_client *c, unsigned node
 }
 
 redlock_mask rl_send(struct redlock_client *c, void *from, unsigned nodes, unsigned command,
-                     unsigned round)
+                     unsigned role)
 {
     (void)c, (void)from;
     //@ check nodes: nodes <= 1;
-    //@ check command: command < RL_HELLO;
-    //@ check round: round <= RL_NO_REPLY;
+    //@ check command: command < 256;
+    //@ check role: role <= RL_OWED;
     any_node();
     return (redlock_mask)any_of(0, nodes);
 }
 
-void rl_disown_replies(struct redlock_client *c, const void *owner, unsigned i, unsigned most,
-                       struct redlock_owed *owed)
+redlock_mask rl_redirect(struct redlock_client *c, const void *owner, unsigned nodes,
+                         void *new_owner, unsigned role)
 {
-    (void)c, (void)owner, (void)owed;
-    //@ check there: i == 0;
-    //@ check most: most <= UINT8_MAX;
+    (void)c, (void)owner, (void)new_owner;
+    //@ check nodes: nodes <= 1;
+    //@ check role: role <= RL_OWED;
+    return (redlock_mask)any_of(0, nodes);
 }
 
 void rl_connect_if_due(struct redlock_client *c, struct redlock_node *wanted, uint64_t too_late_us)
@@ -111,9 +110,9 @@ void rl_connect_if_due(struct redlock_client *c, struct redlock_node *wanted, ui
 static void any_reply(struct rl_reply *reply, int is_owed)
 {
     reply->owner = is_owed ? (void *)client.priv.owed : (void *)&lock;
-    reply->command = any_of(RL_SET, RL_ENTER);
-    reply->round = is_owed ? RL_OWED : any_of(RL_NO_ROUND, RL_ROUNDS);
-    reply->vote = any_of(RL_YES, RL_NOT_NATIVE);
+    reply->command = (uint8_t)any_of(RL_SET, RL_ENTER);
+    reply->role = (uint8_t)(is_owed ? RL_OWED : any_of(RL_VOTER, RL_STALE));
+    reply->vote = (uint8_t)any_of(RL_YES, RL_UNANSWERED);
 }
 
 /* A reply to an owed release changes nothing but the owed release, which any_owed() has changed already. */
@@ -187,18 +186,6 @@ uint32_t rl_hash(const void *bytes, size_t known, uint32_t size)
     return any_of(1, UINT32_MAX);
 }
 
-uint32_t rl_generation(const uint8_t *bytes)
-{
-    (void)bytes;
-    return any_of(0, UINT32_MAX);
-}
-
-const char *rl_holder_of(const struct resp_item *item, uint32_t *left_ms)
-{
-    *left_ms = any_of(0, UINT32_MAX);
-    return item->text + any_of(0, item->text_used);
-}
-
 void rl_keep_release(struct redlock_owed *owed, const struct redlock_lock *of)
 {
     (void)of;
@@ -230,8 +217,7 @@ static void any_client(void)
     client.priv.count = client.priv.quorum = 1;
     client.priv.all = 1;
     client.priv.now_us = any_time();
-    client.priv.clock_us = any_time();
-    client.priv.quorum_us = any_time();
+    client.priv.line_us = any_time();
     client.priv.wanted = any_nodes();
     client.priv.waiting = (uint8_t)any_of(0, 1);
     s->node_timeout_ms = any_of(1, 60000);
@@ -259,18 +245,14 @@ static void any_item(void)
     item->size = any_of(0, RESP_SIZE_MAX);
 }
 
-/* Any lock. It is the only one in its list, or in no list; and the only one with a due time, or none has one. */
+/* Any lock. It is the only one in its list, or in no list. */
 static void any_lock(unsigned state, unsigned list)
 {
-    static struct redlock_lock *const due[] = {NULL, &lock};
-
     lock.priv.state = (uint8_t)state;
     lock.priv.list = (uint8_t)list;
     lock.priv.next = lock.priv.prev = NULL;
     if (list != RL_NOWHERE)
         rl_list(&client, list)->first = rl_list(&client, list)->last = &lock;
-    memset(&lock.priv.heap, 0, sizeof lock.priv.heap);
-    client.priv.first_due = due[list != RL_NOWHERE ? any_of(0, 1) : 0];
     lock.priv.outcome = (int8_t)(1 - (int)any_of(0, 16));
     lock.priv.unsent = any_nodes();
     lock.priv.unanswered = any_nodes();
@@ -280,8 +262,6 @@ static void any_lock(unsigned state, unsigned list)
     lock.priv.op.spurious = (uint8_t)any_of(0, RL_SPURIOUS_MAX);
     lock.priv.op.renewals = (uint16_t)any_of(0, UINT16_MAX);
     lock.priv.op.waits = (uint8_t)any_of(0, 1);
-    lock.priv.op.notified = (uint8_t)any_of(0, 1);
-    lock.priv.op.cancelled = (uint8_t)any_of(0, 1);
     lock.priv.fair.entered = (uint8_t)any_of(0, 1);
     lock.priv.fair.moment = (uint8_t)any_of(RL_FAIR_NEW, RL_FAIR_ASKS);
     lock.priv.fair.taken = any_nodes();
@@ -291,23 +271,18 @@ static void any_lock(unsigned state, unsigned list)
     lock.priv.fair.began_us = any_time();
     lock.priv.fair.acquired_us = any_time();
     lock.priv.attempt.asked = any_nodes();
-    lock.priv.attempt.release_failed = any_nodes();
-    lock.priv.attempt.proved = any_nodes();
-    lock.priv.attempt.round = (uint8_t)any_of(0, RL_ROUNDS);
-    lock.priv.attempt.replies_due[0] = (uint8_t)any_of(0, UINT8_MAX);
-    lock.priv.attempt.longest_ttl_ms = any_of(0, 0x7fffffff);
-    ANY(lock.priv.attempt.repair);
+    lock.priv.attempt.postponed = any_nodes();
+    lock.priv.attempt.missing = any_nodes();
+    lock.priv.attempt.suspect = any_nodes();
+    lock.priv.attempt.creating = any_nodes();
+    lock.priv.attempt.behind = any_nodes();
+    lock.priv.attempt.mute = any_nodes();
     lock.priv.attempt.free = any_nodes();
     lock.priv.attempt.confirms = (uint8_t)any_of(0, RL_CONFIRMS_MAX + 1);
-    lock.priv.round.resent = any_nodes();
-    lock.priv.round.by_script = any_nodes();
-    lock.priv.round.fresh = any_nodes();
+    lock.priv.round.broken = any_nodes();
     lock.priv.round.denied = any_nodes();
     lock.priv.round.agreed = any_nodes();
-    lock.priv.round.taken = (uint8_t)any_of(0, 1);
-    lock.priv.in_line_us = any_time();
-    lock.priv.asked_us = any_time();
-    lock.generation[0] = any_of(0, UINT32_MAX);
+    lock.priv.round.holding = (uint8_t)any_of(0, REDLOCK_NODES_MAX);
     lock.priv.due_us = any_time();
     lock.priv.started_us = any_time();
     lock.priv.until_us = any_time();
@@ -344,10 +319,9 @@ static void check_lock(void)
     //@ check fair: lock.priv.fair.moment <= RL_FAIR_ASKS && lock.priv.fair.place[0] <= RL_FAR;
     //@ check looks: lock.priv.fair.taken <= 1 && lock.priv.fair.told <= 1;
     //@ check todo: lock.priv.unsent <= 1 && lock.priv.unanswered <= 1;
-    //@ check attempt: lock.priv.attempt.asked <= 1 && lock.priv.attempt.release_failed <= 1 && lock.priv.attempt.free <= 1;
-    //@ check proved: lock.priv.attempt.proved <= 1 && lock.priv.round.fresh <= 1;
-    //@ check number: lock.priv.attempt.round <= RL_ROUNDS;
-    //@ check round: lock.priv.round.resent <= 1 && lock.priv.round.by_script <= 1 && lock.priv.round.denied <= 1 && lock.priv.round.agreed <= 1;
+    //@ check attempt: lock.priv.attempt.asked <= 1 && lock.priv.attempt.missing <= 1 && lock.priv.attempt.postponed <= 1;
+    //@ check guards: lock.priv.attempt.suspect <= 1 && lock.priv.attempt.mute <= 1 && lock.priv.attempt.free <= 1;
+    //@ check round: lock.priv.round.broken <= 1 && lock.priv.round.denied <= 1 && lock.priv.round.agreed <= 1;
     //@ check votes: lock.granted <= 1 && lock.refused <= 1 && lock.failed <= 1 && lock.members <= 1;
     //@ check owed: client.priv.owed[0].unsent <= 1 && client.priv.owed[0].unanswered <= 1;
     //@ check last_owed: client.priv.owed[REDLOCK_OWED_MAX - 1].unsent <= 1 && client.priv.owed[REDLOCK_OWED_MAX - 1].unanswered <= 1;
@@ -380,7 +354,7 @@ static void replied(unsigned state, unsigned list, unsigned command, int is_owed
     any_item();
     any_lock(state, list);
     any_reply(&reply, is_owed);
-    reply.command = command;
+    reply.command = (uint8_t)command;
     rl_replied(&client, &node, &reply);
     check_lock();
 }
@@ -394,6 +368,7 @@ int main(void)
             for (command = RL_SET; command <= RL_ENTER; command++)
                 replied(state, list, command, 0);
             replied(state, list, RL_DELETE, 1);
+            replied(state, list, RL_PTTL, 0);
             replied(state, list, RL_INVALIDATION, 0);
         }
     return 0;
@@ -405,7 +380,8 @@ static void note(unsigned size)
     any_item();
     any_lock(RL_ROLLING_BACK, RL_TURN);
     lock.holder_size = (uint8_t)size;
-    rl_note_holder(&lock, &node.priv.reader.item);
+    rl_note_holder(&lock, 0, &node.priv.reader.item);
+    rl_note_pttl(&lock, 0, (int64_t)any_time());
     check_lock();
 }
 
