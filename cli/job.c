@@ -33,8 +33,9 @@ enum { PLAIN_LOOK_MS = 100 };
 enum { NAMES_MAX = 120 };
 
 /* From redlock to the guard. */
+enum kind { START, DEADLINE, PASS, SPREAD, ASK };
 struct order {
-    enum { START, DEADLINE, PASS, SPREAD, ASK } what;
+    enum kind what;
     int number;  /* PASS, SPREAD, ASK: a signal */
     uint64_t us; /* DEADLINE */
 };
@@ -203,11 +204,13 @@ static void say_what_goes_on(void)
             count, count == 1 ? "" : "es", count == 1 ? "es" : "", names);
 }
 
-/* The job is over. `is_late`: it may have ended only after the deadline. Redlock closes the line when the lock is released. */
+/* The job is over. `is_late`: it may have ended only after the deadline. If there is something to say, this process waits until redlock
+   closes the line, when the lock is released. */
 static void end_guard(int is_late)
 {
     struct report over = {job_command(), 0, {0, 0, 0}};
     struct pollfd closed = {line, POLLIN, 0};
+    int is_left = job_reap();
 
     if (!job_has_ended(&over.end)) { /* it cannot be killed */
         over.end.by_signal = 1;
@@ -215,13 +218,15 @@ static void end_guard(int is_late)
     }
     over.end.is_late = is_late;
     send_report(over);
-    while (poll(&closed, 1, is_late && !guard.is_asked ? 1000 : -1) > 0 && take_orders())
+    is_late = is_late && !guard.is_asked; /* else redlock runs, and says it */
+    while ((is_left || is_late) && poll(&closed, 1, is_late ? 1000 : -1) > 0 && take_orders())
         continue;
-    if (closed.revents == 0)
+    if (is_late && closed.revents == 0)
         say(LOG_ERROR,
             "%s: redlock does not run, and the lock is about to expire: the job was killed",
             lock_name);
-    say_what_goes_on();
+    if (is_left)
+        say_what_goes_on();
     _exit(0);
 }
 
@@ -333,13 +338,11 @@ static int open_line(int pair[2])
 }
 
 /* Does not block: orders to a guard that does not read them for long are dropped. */
-static void send_order(int what, int number, uint64_t us)
+static void send_order(enum kind what, int number, uint64_t us)
 {
-    struct order order = {START, number, us};
-    ssize_t sent;
+    struct order order = {what, number, us};
+    ssize_t sent = send(line, &order, sizeof order, MSG_DONTWAIT);
 
-    order.what = what;
-    sent = send(line, &order, sizeof order, MSG_DONTWAIT);
     (void)sent; /* if the guard is dead, job_take says so */
 }
 

@@ -122,9 +122,15 @@ int open_pipe(int line[2])
     return 1;
 }
 
+/* 1: no process has sent the signal. */
+static int is_of_system(const siginfo_t *info)
+{
+    return info->si_code >= 0 && info->si_code != SI_USER && info->si_code != SI_QUEUE;
+}
+
 static void note(int number, siginfo_t *info, void *context)
 {
-    uint8_t byte = (uint8_t)(number | (info->si_code > 0 ? BY_SYSTEM : 0));
+    uint8_t byte = (uint8_t)(number | (is_of_system(info) ? BY_SYSTEM : 0));
     int before = errno;
     ssize_t written = write(pipe_out, &byte, 1);
 
@@ -148,13 +154,13 @@ static void handle(int number)
 {
     struct sigaction action = {0}, inherited;
 
+    if (sigaction(number, NULL, &inherited) == 0 && inherited.sa_handler == SIG_IGN &&
+        number != SIGCHLD)
+        return;
     action.sa_sigaction = note;
     action.sa_flags = SA_SIGINFO | SA_RESTART;
-    sigaction(number, &action, &inherited);
-    if (inherited.sa_handler == SIG_IGN && number != SIGCHLD)
-        sigaction(number, &inherited, NULL);
-    else
-        set_mask(SIG_UNBLOCK, number);
+    sigaction(number, &action, NULL);
+    set_mask(SIG_UNBLOCK, number);
 }
 
 static void stop_handling(int number)
@@ -218,9 +224,8 @@ void signals_restore(void)
 {
     size_t i;
 
-    for (i = 0; i < LENGTH(at_begin); i++)
-        stop_handling(
-            at_begin[i]); /* SIGCHLD too: a program that ignores it cannot wait for children */
+    for (i = 0; i < LENGTH(at_begin); i++) /* SIGCHLD was ignored, maybe: that would break wait() */
+        stop_handling(at_begin[i]);
     for (i = 0; i < LENGTH(for_command); i++)
         stop_handling(for_command[i]);
     for (i = 0; i < LENGTH(write_signals); i++)

@@ -63,6 +63,7 @@ void turn(struct session *session, uint64_t until_us)
     uint64_t wait_us = session_watch(session, fds);
 
     sleep_on(fds, target_count, wait_us, until_us);
+    ending_signal(); /* what has come does not end the next sleep */
     session_serve(session, fds);
 }
 

@@ -22,9 +22,10 @@ sleep 0.5 &
 timeout 2 sleep 0.3 &
 sh -c 'trap "" TERM INT HUP; sleep 0.7; :' &
 setsid env -i sh -c 'sleep 0.4; :' &
-(setsid sh -c 'trap "" TERM; sleep 0.6; :' &)
+(exec 8>"$folder/orphan.$1"; flock 8; setsid sh -c 'trap "" TERM; sleep 0.5; :' &)
 sh -c 'sleep 0.6; :'
 wait
+flock "$folder/orphan.$1" true # what a command leaves when it exits would be no process of the job any more
 END
 
 # below_pid PID - all its descendants: the guard first, then the job
