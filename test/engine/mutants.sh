@@ -13,12 +13,12 @@ folder=${1:?folder for the builds}/mutants
 seeds=${2:-0} # runs of the simulator for each, for information
 pattern=${3:-.}
 engine=$(sed -n 's/^CORE = //p' Makefile | sed 's/ resp\.c//; s/\.c//g')
-tests=$(basename -s .c test/engine/lock_*_test.c | tr '\n' ' ')
+tests="$(basename -s .c test/engine/lock_*_test.c | grep -v turns | tr '\n' ' ')lock_turns_test" # the longest one last
 tight=$(sed -n 's/^TIGHT = //p' test/test.mk) # the smallest buffers: some rules are about full ones
 
 table() {
     cat <<'END'
-R1|redlock.c|s/rl_random\(c, lock->token \+ kept, sizeof lock->token - kept\) != 0/lock->priv.op.attempts < 2 && $&/|a new token for every attempt
+R1|redlock.c|s/rl_random\(c, lock->token, sizeof lock->token\) != 0/lock->priv.op.attempts < 2 && $&/|a new token for every attempt
 R1|redlock.c|s/if \(state != RL_ASKING && node->priv.reconnect/if (node->priv.reconnect/|a SET is not sent again
 R1|redlock.c|s/if \(!rl_prolong/lock->priv.started_us = c->priv.now_us; $&/|T1 is read before the first byte is sent
 R2|redlock.c|s/rl_is_quorum\(c, rl_agreed\(lock\)\)/rl_is_quorum(c, lock->priv.unanswered == 0 ? rl_agreed(lock) : 0)/|one node after the other is not enough: the command goes to all nodes at once
@@ -43,7 +43,7 @@ R6|redlock.c|s/if \(due & lock->granted\)\s+return 1;//|nodes that have our key 
 R7|redlock.c|s/\(lock->priv.op.waits \|\| rl_wants_holder\(lock\)\) &&/rl_wants_holder(lock) \&\&/|a waiter waits for the replies to its rollback, which tell where the key is gone already
 R6|redlock.c|s/\(lock->priv.op.waits \|\| rl_wants_holder\(lock\)\) &&/lock->priv.op.waits \&\&/|so does a caller that asks for the holder
 R7|redlock.c|s/ && due != 0 &&\s+!rl_is_quorum\(c, replied & ~\(unsigned\)lock->priv.attempt.free\)/ \&\& due != 0/|a quorum of them is enough
-R6|wait.c|s/due_us \+= RL_MS_US \+ rl_pause_us\(c, lock\);/due_us += rl_pause_us(c, lock);/|an attempt that waits for no reply is not repeated at once
+R6|wait.c|s/due_us \+ RL_MS_US \+ rl_pause_us\(c, lock\)/due_us + rl_pause_us(c, lock)/|an attempt that waits for no reply is not repeated at once
 R6|redlock.c|s/if \(!again \|\| lock->token/if (lock->token/|a denial is no reason to wait
 R11|redlock.c|s/outcome != REDLOCK_UNCONFIRMED && (outcome != REDLOCK_LOST)/$1/|an unconfirmed release can be called again
 R11|redlock.c|s/(outcome != REDLOCK_LOST) && outcome != REDLOCK_CANCELLED\)/$1)/|so can a cancelled one
@@ -112,7 +112,7 @@ R6|wait.c|s/if \(quick && rl_may_retry_quickly\(lock\)\)/if (quick)/|a few times
 R6|redlock.c|s/if \(!rl_is_quorum\(c, lock->refused\)\)\s+return REDLOCK_CONTENDED;//|contention is distinguished from a holder
 R6|redlock.c|s/return lock->granted != 0 && rl_may_retry_quickly\(lock\) \? REDLOCK_CONTENDED : REDLOCK_HELD;/return lock->granted != 0 ? REDLOCK_CONTENDED : REDLOCK_HELD;/|a client that holds it on few nodes is a holder, when quick retries have not helped
 R6|redlock.c|s/lock->granted != 0 && (rl_may_retry_quickly)/$1/|where no node grants it another client holds it
-R6|wait.c|s/rl_not_after\(&due_us, lock->priv.until_us\); \/\* the last/; \/* the last/|the last attempt when the wait ends
+R6|wait.c|s/rl_not_after\(&lock->priv.due_us,\s+lock->priv.until_us\);//|the last attempt when the wait ends
 R6|redlock.c|s/ &&\s+rl_is_quorum\(c, c->priv.in\[REDLOCK_NODE_READY\] & ~\(unsigned\)c->priv.full\);/;/|concurrent attempts wait for a free request
 R6|redlock.c|s/else if \(rl_past\(c, lock->priv.until_us\)\)\s+rl_leave_line\(c, lock\);//|the time in the line of waiting locks counts towards wait_ms
 R6|redlock.c|s/if \(!rl_past\(c, until_us\)\)\s+rl_lock_set_due\(c, lock, until_us\);\s+else //|the time in which a new client connects does not count towards wait_ms
@@ -132,7 +132,7 @@ R7|wait.c|s/rl_random_below\(c, 3\) > 0 \? lock->priv.op.spurious : 0U/0/|a wait
 R7|wait.c|s/if \(notified != NULL\) \{/if (0) {/|one waiter of several is notified
 R7|redlock.c|s/(if \(rl_release_step\(c, lock\)\) \{\s+)rl_notify_own\(c, lock\);/$1/|notification of a release by the same client
 R7|redlock.c|s/rl_notify_own\(c, lock\);/if (lock->priv.outcome == REDLOCK_OK) $&/|also of one that does not wait for replies
-R7|wait.c|s/if \(!rl_has_key\(lock, key, key_size, known\)\)/if (0)/|a waiter is notified only for its own key
+R7|wait.c|s/key == NULL \|\| rl_has_key\(lock, key, key_size, known\)/1/|a waiter is notified only for its own key
 R8|redlock.c|s/rl_is_quorum\(c, lock->granted & lock->members\)/rl_is_quorum(c, lock->granted)/|only members confirm
 R8|redlock.c|s/rl_has_failed\(c, lock, lock->members\)/rl_has_failed(c, lock, c->priv.all)/|an extension has failed when too few members may still confirm it
 R8|hold.c|s/rl_now\(c\) < lock->valid_until_us/1/|late grants count only while the lock is valid
@@ -242,7 +242,7 @@ R10|hold.c|s/soon_us = c->priv.now_us \+ RL_MS_US, /soon_us = c->priv.now_us, /|
 R11|redlock.c|s/if \(!rl_is_quorum\(c, lock->members & ~\(unsigned\)lock->refused\)\)/if (0)/|released is distinguished from expired
 R11|redlock.c|s/(lock->priv.attempt.asked & c->priv.all);(\s+rl_lock_enter\(lock, RL_RELEASING)/$1 \& lock->members;$2/|release to all nodes
 R11|node.c|s/return vote == RL_YES \? vote : RL_NOT_NATIVE;/return vote;/|the script decides, not the native command
-R11|redlock.c|s/case RL_ROLLING_BACK:(?=\s+return rl_releasing)/$& if (node->priv.native_is == RL_KNOWN \&\& rl_extra_keys(lock) == 0) return node->priv.native;/|a rollback is by script
+R11|redlock.c|s/(return RL_BACK;\s+return )rl_releasing_command\(c, lock\)/${1}rl_release_for(c, lock, node)/|a rollback is by script
 R11|redlock.c|s/if \(rl_extra_keys\(lock\) > 0 \|\| lock->token_is_label/if (lock->token_is_label/|the native command is only for a lock of one key
 R11|redlock.c|s/known == 0 \|\| known == rl_token_generation\(lock\) \?/1 ?/|and not where the key was repaired
 R11|redlock.c|s/rl_extra_keys\(lock\) > 0 \|\| lock->token_is_label \|\|/rl_extra_keys(lock) > 0 ||/|nor for a label: the hash is that of the script for random tokens
@@ -251,7 +251,7 @@ R11|command.c|s/ \| !REDLOCK_MINIMAL << RL_EVALSHA//|a reply to EVALSHA is read 
 R11|node.c|s/node->priv.only_script = 1;/;/|a native command that fails is not used again on a connection
 R11|node.c|s/node->priv.release = RL_EVALSHA;/;/|behind the script its hash releases
 R11|command.c|s/"5DELEX" RL_PUT_KEY "4IFEQ" RL_PUT_TOKEN/"5DELEX" RL_PUT_KEY/|never deleted without the condition
-R11|node.c|s/node->priv.release = RL_DELETE;\s+node->priv.only_script = 0;/if (node->priv.release == 0) { $& }/|each connection learns the native command anew
+R11|node.c|s/node->priv.release = RL_DELETE;\s+node->priv.only_script = node->priv.no_queue = 0;/if (node->priv.release == 0) { $& }/|each connection learns the native command anew
 R11|node.c|s/return number\[0\] > major \|\|/return number[0] >= major ||/|only versions have it that do
 R11|redlock.c|s/lock->priv.round.taken \? REDLOCK_LOST/0 ? REDLOCK_LOST/|expired is distinguished from taken by another client
 R16|redlock.c|s/rl_use_fencing\(lock\) && rl_is_quorum\(c, lock->granted\)/0/|the second round, which confirms the counter
@@ -290,7 +290,7 @@ R6|node.c|s/from != NULL(\) \{\s+rl_set\(&c->priv.full)/0$1/|a node without a fr
 R5|node.c|s/rl_clear\(&c->priv.full, bit\);(\s+memset)/$1/|a broken connection frees the node's slots
 R5|node.c|s/(rl_request_pop\(node\);)\s+rl_clear\(&c->priv.full, node->priv.bit\);/$1/|a reply frees one of the node's slots
 R5|node.c|s/if \(count == 0\) \{(\s+node->priv.was_idle =\s[^;]*;)\s+node->priv.changed_us = c->priv.now_us;/if (count == 0) {$1/|a stall is measured from the first unanswered command
-R8|redlock.c|s/lock->priv.unanswered = 0;(\s+if \(REDLOCK_FAIR\)\s+lock->priv.fair.acquired_us)/rl_forget(c, lock);$1/|a reply after the decision is not dropped
+R8|redlock.c|s/lock->priv.unanswered = 0;(\s+if \(REDLOCK_FAIR\)\s+lock->priv.fair.entered)/rl_forget(c, lock);$1/|a reply after the decision is not dropped
 R16|redlock.c|s/rl_next_round\(c, lock\);(\s+rl_set\(&lock->members)/rl_next_round(c, lock); rl_forget(c, lock);$1/|a grant after the counters are known counts as late
 R16|hold.c|s/rl_is\(reply->command, RL_ACQUIRES\) &&(\s+reply->round)/rl_is(reply->command, RL_ACQUIRES | REDLOCK_FENCING << RL_CONFIRM) \&\&$1/|a confirmation of the counter after the decision does not count
 R16|redlock.c|s/rl_next_round\(c, lock\);(\s+rl_set\(&lock->members)/if (lock->priv.state == RL_ASKING) rl_next_round(c, lock); lock->priv.unanswered = 0;$1/|a confirmation of an earlier proposal does not count
@@ -344,7 +344,7 @@ R4|redlock.c|s/owed->times\+\+;/;/|the pauses between repeated releases grow
 R4|redlock.c|s/lock->priv.attempt.longest_ttl_ms \* RL_MS_US/lock->ttl_ms * RL_MS_US/|a release is repeated for as long as the key lives, also when the ttl is shorter now
 R4|redlock.c|s/if \(reply->vote == RL_NOT_NATIVE\)\s+owed->due_us = c->priv.now_us;//|behind a native release that has not deleted the script follows at once
 R7|client.c|s/rl_wait_ends\(client, lock\);/;/|a waiter that is released passes a notification on
-R7|redlock.c|s/if \(outcome == REDLOCK_HELD\)\s+lock->priv.op.notified = 0;//|one that was refused has none to pass on
+R7|redlock.c|s/if \(outcome == REDLOCK_HELD && !rl_may_queue\(c, lock\)\)\s+lock->priv.op.notified = 0;[^\n]*//|one that was refused has none to pass on
 R6|redlock.c|s/other->priv.due_us < first->priv.due_us/0/|the lock that is due first is stepped first
 R15|client.c|s/if \(rl_is_forked\(client\)\) \{/if (0) {/|a forked child sends nothing
 QR5|node.c|s/if \(node->priv.count > 0\)\s+return; \/\* the locks/\/* the locks/|a reconnect waits until all requesters have the failure
@@ -389,7 +389,7 @@ R19|wait.c|s/rl_not_after\(&lock->priv.due_us, c->priv.now_us\);\s+lock->priv.fa
 R19|wait.c|s/is_of_the_lock \? lock->priv.fair.place <= 1\s+: /is_of_the_lock ? 0 : /|the first two also hear that the lock has changed
 R19|wait.c|s/is_of_the_lock \? lock->priv.fair.place <= 1\s+: /is_of_the_lock ? 1 : /|the others do not
 R19|wait.c|s/(lock->priv.fair.entered & c->priv.in\[REDLOCK_NODE_READY\], )RL_LEAVE/$1RL_BACK/|a waiter that gives up leaves the queue
-R19|wait.c|s/ \|\|\s+\(REDLOCK_FAIR &&\s+\(lock->priv.fair.told \| lock->priv.fair.told_here \| lock->priv.fair.is_free\) != 0\)//|and passes on what it was told
+R19|wait.c|s/ \|\| \/\* chosen[^\n]*\n\s+\(REDLOCK_FAIR &&\s+\(lock->priv.fair.told \| lock->priv.fair.told_here \| lock->priv.fair.is_free\) != 0\)//|and passes on what it was told
 R19|wait.c|s/lock->priv.fair.began_us < oldest->priv.fair.began_us/lock->priv.fair.began_us > oldest->priv.fair.began_us/|to the one of its client that has waited longest
 R19|client.c|s/rl_set\(&lock->priv.attempt.asked,\s+lock->priv.fair.entered\);/;/|a waiter that is released leaves the queue
 R19|client.c|s/rl_is_fair\(client, lock\) && rl_is_of_a_queue\(lock\)/0/|a key of a queue is refused
