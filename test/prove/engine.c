@@ -1,8 +1,8 @@
-/* engine.c - the states of a lock, and of a waiter: redlock.c, hold.c and wait.c. One call with one lock and one node, from any state of
-   both, to a valid state. Functions below simulate the files below these two: they may change a lock and a node in all the ways that the real functions can, and in more.
+/* engine.c - the states of a lock, held or waiting: redlock.c, hold.c and wait.c. One call with one lock and one node, from any state of
+   both, to a valid state. Functions below simulate the files below these: they may change a lock and a node in all the ways that the real functions can, and in more.
 
    STEP: rl_turn in each state, which is one step. REPLY: rl_replied in each state and list, any reply to each command. else:
-   rl_note_holder and rl_note_pttl, with a buffer of any size.
+   rl_note_holder, with a buffer of any size.
 
    A state is valid if each set of nodes has that node or none, the state and the list are enumerators, and the counters are within
    the limits in the code. Times, settings, tokens and texts may be anything.
@@ -15,8 +15,8 @@
 static char holder[256];
 
 /* The contract that the third proof shows: the function stays within a buffer of any size. */
-/*@ assigns lock->priv.round.holding, lock->priv.round.holder, holder[0 .. 255] \from item->text[0 .. RESP_TEXT_MAX], i; */
-static void rl_note_holder(struct redlock_lock *lock, unsigned i, const struct resp_item *item);
+/*@ assigns lock->priv.round.taken, lock->holder_left_ms, holder[0 .. 255] \from item->text[0 .. RESP_TEXT_MAX]; */
+static void rl_note_holder(struct redlock_lock *lock, const struct resp_item *item, const char *at);
 
 #include "redlock.c"
 #include "hold.c"
@@ -49,8 +49,6 @@ static void any_node(void)
     for (i = 0; i <= REDLOCK_NODE_DOWN; i++)
         client.priv.in[i] = any_nodes();
     client.priv.full = any_nodes();
-    client.priv.abandoned = any_nodes();
-    client.priv.unidentified = any_nodes();
     client.priv.lost_untold = any_nodes();
     client.priv.jammed = (uint8_t)any_of(0, 1);
     client.priv.jammed_us = any_time();
@@ -62,6 +60,10 @@ static void any_node(void)
     node.priv.changed_us = any_time();
     node.priv.timeout_us = any_of(1, 600000000);
     node.priv.timed = (uint8_t)any_of(0, 255);
+    node.priv.handshake = (uint8_t)any_of(RL_HELLO, RL_READY);
+    node.priv.release = (uint8_t)any_of(RL_SET, RL_BACK);
+    node.priv.only_script = (uint8_t)any_of(0, 1);
+    node.priv.votes_us = any_time();
     node.rtt_us = any_of(0, UINT32_MAX);
 }
 
@@ -72,6 +74,7 @@ static void any_owed(void)
     for (i = 0; i < REDLOCK_OWED_MAX; i++) {
         client.priv.owed[i].unsent = any_nodes();
         client.priv.owed[i].unanswered = any_nodes();
+        client.priv.owed[i].command = (uint8_t)any_of(RL_SET, RL_BACK);
     }
 }
 
@@ -82,23 +85,22 @@ struct redlock_node *rl_first_node(const struct redlock_client *c, unsigned node
 }
 
 redlock_mask rl_send(struct redlock_client *c, void *from, unsigned nodes, unsigned command,
-                     unsigned role)
+                     unsigned round)
 {
     (void)c, (void)from;
     //@ check nodes: nodes <= 1;
-    //@ check command: command < 256;
-    //@ check role: role <= RL_OWED;
+    //@ check command: command < RL_HELLO;
+    //@ check round: round <= RL_NO_REPLY;
     any_node();
     return (redlock_mask)any_of(0, nodes);
 }
 
-redlock_mask rl_redirect(struct redlock_client *c, const void *owner, unsigned nodes,
-                         void *new_owner, unsigned role)
+void rl_disown_replies(struct redlock_client *c, const void *owner, unsigned i, unsigned most,
+                       struct redlock_owed *owed)
 {
-    (void)c, (void)owner, (void)new_owner;
-    //@ check nodes: nodes <= 1;
-    //@ check role: role <= RL_OWED;
-    return (redlock_mask)any_of(0, nodes);
+    (void)c, (void)owner, (void)owed;
+    //@ check there: i == 0;
+    //@ check most: most <= UINT8_MAX;
 }
 
 void rl_connect_if_due(struct redlock_client *c, struct redlock_node *wanted, uint64_t too_late_us)
@@ -110,9 +112,9 @@ void rl_connect_if_due(struct redlock_client *c, struct redlock_node *wanted, ui
 static void any_reply(struct rl_reply *reply, int is_owed)
 {
     reply->owner = is_owed ? (void *)client.priv.owed : (void *)&lock;
-    reply->command = (uint8_t)any_of(RL_SET, RL_ENTER);
-    reply->role = (uint8_t)(is_owed ? RL_OWED : any_of(RL_VOTER, RL_STALE));
-    reply->vote = (uint8_t)any_of(RL_YES, RL_UNANSWERED);
+    reply->command = any_of(RL_SET, RL_BACK);
+    reply->round = is_owed ? RL_OWED : any_of(RL_NO_ROUND, RL_ROUNDS);
+    reply->vote = any_of(RL_YES, RL_NOT_NATIVE);
 }
 
 /* A reply to an owed release changes nothing but the owed release, which any_owed() has changed already. */
@@ -180,17 +182,40 @@ uint32_t rl_quorum_timeout_us(const struct redlock_client *c)
     return any_of(0, UINT32_MAX);
 }
 
-uint32_t rl_hash(const void *bytes, size_t known, uint32_t size)
+uint32_t rl_generation(const uint8_t *bytes)
 {
-    (void)bytes, (void)known, (void)size;
-    return any_of(1, UINT32_MAX);
+    (void)bytes;
+    return any_of(0, UINT32_MAX);
 }
 
-void rl_keep_release(struct redlock_owed *owed, const struct redlock_lock *of)
+const char *rl_holder_of(const struct resp_item *item, const char *at, uint32_t *left_ms)
+{
+    (void)at;
+    *left_ms = any_of(0, UINT32_MAX);
+    return item->text + any_of(0, item->text_used);
+}
+
+const char *rl_place_of(const struct resp_item *item, struct rl_place *place)
+{
+    place->since_ms = any_time();
+    place->place = (uint16_t)any_of(0, RL_FAR);
+    place->is_free = (uint8_t)any_of(0, 1);
+    return item->text + any_of(0, item->text_used);
+}
+
+void rl_keep_release(struct redlock_owed *owed, const struct redlock_lock *of, unsigned command)
 {
     (void)of;
+    //@ check command: command < RL_HELLO;
+    owed->command = (uint8_t)command;
     owed->size = (uint16_t)any_of(0, sizeof owed->bytes);
     owed->more_keys = (uint8_t)any_of(0, UINT8_MAX);
+}
+
+void resp_hex(void *to, const uint8_t *bytes, size_t size)
+{
+    (void)bytes;
+    Frama_C_make_unknown((char *)to, 2 * size);
 }
 
 static uint64_t now_us(void *context)
@@ -217,7 +242,8 @@ static void any_client(void)
     client.priv.count = client.priv.quorum = 1;
     client.priv.all = 1;
     client.priv.now_us = any_time();
-    client.priv.line_us = any_time();
+    client.priv.clock_us = any_time();
+    client.priv.quorum_us = any_time();
     client.priv.wanted = any_nodes();
     client.priv.waiting = (uint8_t)any_of(0, 1);
     s->node_timeout_ms = any_of(1, 60000);
@@ -228,31 +254,33 @@ static void any_client(void)
     s->retry_growth_pct = any_of(0, 1000);
     s->retry_delay_max_ms = any_of(1, 600000);
     s->fair = any_of(0, 1);
-    client.priv.held_us = any_of(0, UINT32_MAX);
-    client.priv.yield_key = any_of(0, UINT32_MAX);
-    client.priv.yield_us = any_time();
     any_owed();
     any_node();
 }
 
-static void any_item(void)
+/* Any text of at least `least` bytes and at most `most`. No more bytes of it are known than it has. */
+static void any_item(unsigned least, unsigned most)
 {
     struct resp_item *item = &node.priv.reader.item;
 
     ANY(*item);
     item->kind = (enum resp_kind)any_of(0, RESP_PUSH);
-    item->text_used = (uint8_t)any_of(0, RESP_TEXT_MAX);
-    item->size = any_of(0, RESP_SIZE_MAX);
+    item->size = any_of(least, most);
+    item->text_used = (uint8_t)any_of(0, most < RESP_TEXT_MAX ? most : RESP_TEXT_MAX);
 }
 
-/* Any lock. It is the only one in its list, or in no list. */
+/* Any lock. It is the only one in its list, or in no list; and the only one with a due time, or none has one. */
 static void any_lock(unsigned state, unsigned list)
 {
+    static struct redlock_lock *const due[] = {NULL, &lock};
+
     lock.priv.state = (uint8_t)state;
     lock.priv.list = (uint8_t)list;
     lock.priv.next = lock.priv.prev = NULL;
     if (list != RL_NOWHERE)
         rl_list(&client, list)->first = rl_list(&client, list)->last = &lock;
+    memset(&lock.priv.heap, 0, sizeof lock.priv.heap);
+    client.priv.first_due = due[list != RL_NOWHERE ? any_of(0, 1) : 0];
     lock.priv.outcome = (int8_t)(1 - (int)any_of(0, 16));
     lock.priv.unsent = any_nodes();
     lock.priv.unanswered = any_nodes();
@@ -262,27 +290,40 @@ static void any_lock(unsigned state, unsigned list)
     lock.priv.op.spurious = (uint8_t)any_of(0, RL_SPURIOUS_MAX);
     lock.priv.op.renewals = (uint16_t)any_of(0, UINT16_MAX);
     lock.priv.op.waits = (uint8_t)any_of(0, 1);
-    lock.priv.fair.entered = (uint8_t)any_of(0, 1);
-    lock.priv.fair.moment = (uint8_t)any_of(RL_FAIR_NEW, RL_FAIR_ASKS);
-    lock.priv.fair.taken = any_nodes();
-    lock.priv.fair.told = any_nodes();
-    lock.priv.fair.hurries = (uint8_t)any_of(0, UINT8_MAX);
-    lock.priv.fair.place[0] = (uint8_t)any_of(0, RL_FAR);
+    lock.priv.op.notified = (uint8_t)any_of(0, 1);
+    lock.priv.op.cancelled = (uint8_t)any_of(0, 1);
     lock.priv.fair.began_us = any_time();
-    lock.priv.fair.acquired_us = any_time();
+    lock.priv.fair.since_ms = any_time();
+    lock.priv.fair.since_on[0] = any_time();
+    lock.priv.fair.lease_ms = any_of(0, UINT32_MAX);
+    lock.priv.fair.answer_ms = any_of(0, UINT32_MAX);
+    lock.priv.fair.place = (uint16_t)any_of(0, RL_FAR);
+    ANY(lock.priv.fair.name);
+    lock.priv.fair.tries = (uint8_t)any_of(0, RL_TOLD_MAX);
+    lock.priv.fair.soon = (uint8_t)any_of(0, RL_SOON_MAX);
+    lock.priv.fair.told_here = (uint8_t)any_of(0, 1);
+    lock.priv.fair.told = any_nodes();
+    lock.priv.fair.entered = any_nodes();
+    lock.priv.fair.refused = any_nodes();
+    lock.priv.fair.is_free = any_nodes();
     lock.priv.attempt.asked = any_nodes();
-    lock.priv.attempt.postponed = any_nodes();
-    lock.priv.attempt.missing = any_nodes();
-    lock.priv.attempt.suspect = any_nodes();
-    lock.priv.attempt.creating = any_nodes();
-    lock.priv.attempt.behind = any_nodes();
-    lock.priv.attempt.mute = any_nodes();
+    lock.priv.attempt.release_failed = any_nodes();
+    lock.priv.attempt.proved = any_nodes();
+    lock.priv.attempt.round = (uint8_t)any_of(0, RL_ROUNDS);
+    lock.priv.attempt.replies_due[0] = (uint8_t)any_of(0, UINT8_MAX);
+    lock.priv.attempt.longest_ttl_ms = any_of(0, 0x7fffffff);
+    ANY(lock.priv.attempt.repair);
     lock.priv.attempt.free = any_nodes();
     lock.priv.attempt.confirms = (uint8_t)any_of(0, RL_CONFIRMS_MAX + 1);
-    lock.priv.round.broken = any_nodes();
+    lock.priv.round.resent = any_nodes();
+    lock.priv.round.by_script = any_nodes();
+    lock.priv.round.fresh = any_nodes();
     lock.priv.round.denied = any_nodes();
     lock.priv.round.agreed = any_nodes();
-    lock.priv.round.holding = (uint8_t)any_of(0, REDLOCK_NODES_MAX);
+    lock.priv.round.taken = (uint8_t)any_of(0, 1);
+    lock.priv.in_line_us = any_time();
+    lock.priv.asked_us = any_time();
+    lock.generation[0] = any_of(0, UINT32_MAX);
     lock.priv.due_us = any_time();
     lock.priv.started_us = any_time();
     lock.priv.until_us = any_time();
@@ -316,12 +357,13 @@ static void check_lock(void)
     //@ check status: -15 <= lock.status <= 1;
     //@ check quick: lock.priv.op.quick <= RL_QUICK_MAX;
     //@ check vain: lock.priv.op.spurious <= RL_SPURIOUS_MAX;
-    //@ check fair: lock.priv.fair.moment <= RL_FAIR_ASKS && lock.priv.fair.place[0] <= RL_FAR;
-    //@ check looks: lock.priv.fair.taken <= 1 && lock.priv.fair.told <= 1;
+    //@ check fair: lock.priv.fair.place <= RL_FAR && lock.priv.fair.tries <= RL_TOLD_MAX && lock.priv.fair.soon <= RL_SOON_MAX;
+    //@ check queue: lock.priv.fair.told <= 1 && lock.priv.fair.entered <= 1 && lock.priv.fair.refused <= 1 && lock.priv.fair.is_free <= 1;
     //@ check todo: lock.priv.unsent <= 1 && lock.priv.unanswered <= 1;
-    //@ check attempt: lock.priv.attempt.asked <= 1 && lock.priv.attempt.missing <= 1 && lock.priv.attempt.postponed <= 1;
-    //@ check guards: lock.priv.attempt.suspect <= 1 && lock.priv.attempt.mute <= 1 && lock.priv.attempt.free <= 1;
-    //@ check round: lock.priv.round.broken <= 1 && lock.priv.round.denied <= 1 && lock.priv.round.agreed <= 1;
+    //@ check attempt: lock.priv.attempt.asked <= 1 && lock.priv.attempt.release_failed <= 1 && lock.priv.attempt.free <= 1;
+    //@ check proved: lock.priv.attempt.proved <= 1 && lock.priv.round.fresh <= 1;
+    //@ check number: lock.priv.attempt.round <= RL_ROUNDS;
+    //@ check round: lock.priv.round.resent <= 1 && lock.priv.round.by_script <= 1 && lock.priv.round.denied <= 1 && lock.priv.round.agreed <= 1;
     //@ check votes: lock.granted <= 1 && lock.refused <= 1 && lock.failed <= 1 && lock.members <= 1;
     //@ check owed: client.priv.owed[0].unsent <= 1 && client.priv.owed[0].unanswered <= 1;
     //@ check last_owed: client.priv.owed[REDLOCK_OWED_MAX - 1].unsent <= 1 && client.priv.owed[REDLOCK_OWED_MAX - 1].unanswered <= 1;
@@ -329,32 +371,34 @@ static void check_lock(void)
 }
 
 #ifdef STEP
-static void step(unsigned state)
+static void step(unsigned state, unsigned quick)
 {
     any_client();
     any_lock(state, RL_TURN);
+    lock.priv.op.quick = (uint8_t)quick;
     rl_turn(&client, &lock);
     check_lock();
 }
 
 int main(void)
 {
-    unsigned state;
+    unsigned state, quick; /* this one separately: a function compares it */
 
     for (state = RL_IDLE; state <= RL_RELEASING; state++)
-        step(state);
+        for (quick = 0; quick <= RL_QUICK_MAX; quick++)
+            step(state, quick);
     return 0;
 }
 #elif defined REPLY
-static void replied(unsigned state, unsigned list, unsigned command, int is_owed)
+static void replied(unsigned state, unsigned list, unsigned command, int is_owed, int is_long)
 {
     struct rl_reply reply;
 
     any_client();
-    any_item();
+    any_item(is_long ? REDLOCK_KEY_MAX + 1 : 0, is_long ? RESP_SIZE_MAX : REDLOCK_KEY_MAX);
     any_lock(state, list);
     any_reply(&reply, is_owed);
-    reply.command = (uint8_t)command;
+    reply.command = command;
     rl_replied(&client, &node, &reply);
     check_lock();
 }
@@ -365,11 +409,11 @@ int main(void)
 
     for (state = RL_IDLE; state <= RL_RELEASING; state++)
         for (list = RL_NOWHERE; list <= RL_DONE; list++) {
-            for (command = RL_SET; command <= RL_ENTER; command++)
-                replied(state, list, command, 0);
-            replied(state, list, RL_DELETE, 1);
-            replied(state, list, RL_PTTL, 0);
-            replied(state, list, RL_INVALIDATION, 0);
+            for (command = RL_SET; command <= RL_BACK; command++)
+                replied(state, list, command, 0, 1);
+            replied(state, list, RL_DELETE, 1, 1);
+            replied(state, list, RL_INVALIDATION, 0, 0);
+            replied(state, list, RL_INVALIDATION, 0, 1);
         }
     return 0;
 }
@@ -377,11 +421,11 @@ int main(void)
 static void note(unsigned size)
 {
     any_client();
-    any_item();
+    any_item(0, RESP_SIZE_MAX);
     any_lock(RL_ROLLING_BACK, RL_TURN);
     lock.holder_size = (uint8_t)size;
-    rl_note_holder(&lock, 0, &node.priv.reader.item);
-    rl_note_pttl(&lock, 0, (int64_t)any_time());
+    rl_note_holder(&lock, &node.priv.reader.item,
+                   node.priv.reader.item.text + any_of(0, RESP_TEXT_MAX));
     check_lock();
 }
 
