@@ -725,7 +725,9 @@ int main(int argc, char **argv)
         print_figures();
         return 0;
     }
-    for (n = 0; n < sizeof runs / sizeof *runs && REDLOCK_FAIR; n++) {
+    /* a key is in no queue if the text of a reply has no room for the leases of its waiters */
+    for (n = 0; n < sizeof runs / sizeof *runs && REDLOCK_FAIR && RESP_TEXT_MAX > RL_LEASE_TAIL;
+         n++) {
         set(runs[n].words);
         run();
         check(n);
