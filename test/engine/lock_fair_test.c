@@ -168,6 +168,12 @@ static void r19_only_waiters_enter(void)
     set_extra_keys(&lock, more, 1);
     acquire(100);
     is_int((int)attempts(0, 1), 0, "r19: not with several keys");
+    begin(3);
+    held_by(HOLDER, 0, 2);
+    set_label(&lock, "job-7", 5);
+    lock.token_is_label = 1;
+    acquire(100);
+    is_int((int)attempts(0, 1), 0, "r19: not with a token that the caller chose");
     begin_with_defaults(3);
     held_by(HOLDER, 0, 2);
     acquire(100);
@@ -239,6 +245,42 @@ static void r19_the_moment_is_agreed_on(void)
     fake_resume(0);
     is_int((int)in_queue(0), 1, "r19: it stands in the queue once");
     ok(entry(0, NULL)->since == entry(1, NULL)->since, "r19: all nodes have the same moment");
+}
+
+/* By their clocks it began to wait at three different moments: the attempt reaches the nodes one after the other. */
+static void r19_the_moment_is_the_median(const int *order)
+{
+    uint64_t moments[3];
+    int i;
+
+    begin_fair(5);
+    held_by(HOLDER, 0, 4);
+    for (i = 0; i < 5; i++)
+        fake_nodes[i].hung = 1;
+    wait_for_it();
+    for (i = 0; i < 3; i++) {
+        fake_resume(order[i]);
+        moments[i] = entry(order[i], NULL)->since;
+        fake_pass(&client, 10 * MS);
+    }
+    ok(moments[0] < moments[1] && moments[1] < moments[2], "r19: three moments");
+    tell(&lock, 0, 2);
+    fake_pass(&client, 5 * MS);
+    for (i = 0; i < 3; i++)
+        ok(entry(i, NULL)->since == moments[1], "r19: the one in the middle counts, node %d", i);
+}
+
+static void r19_a_lease_lasts_for_three_pauses(void)
+{
+    uint64_t left_us;
+
+    set_fair(1000);
+    begin(3);
+    held_by(HOLDER, 0, 2);
+    wait_for_it();
+    left_us = entry(0, NULL)->leased_until_us - fake_now_us;
+    ok(left_us > 3900 * MS && left_us <= 4000 * MS,
+       "r19: a lease lasts for three pauses, and 1 s: %ld ms", (long)(left_us / MS));
 }
 
 static void r19_tokens_are_fresh(void)
@@ -354,6 +396,64 @@ static void r19_a_minority_is_no_obstacle(void)
     is_int(lock.status, REDLOCK_OK, "r19: a quorum is free, and tells it");
 }
 
+/* Node 0 has three waiters in front of it, the others none. */
+static void r19_the_longest_queue_counts(void)
+{
+    begin_fair(3);
+    held_by(HOLDER, 0, 2);
+    stands(FIRST, 1, 0, 0);
+    stands(SECOND, 2, 0, 0);
+    stands(THIRD, 3, 0, 0);
+    wait_for_it();
+    fake_logged = 0;
+    delete_on(0, 2);
+    fake_pass(&client, 100 * MS);
+    is_int((int)attempts(0, 1), 0, "r19: the fourth waiter of one node is far behind on all");
+}
+
+/* Two nodes refuse it and tell it, while the replies of the others are due; the third one does both at once. */
+static void r19_told_while_it_asks(void)
+{
+    int i;
+
+    begin_fair(5);
+    held_by(HOLDER, 0, 4);
+    for (i = 0; i < 5; i++)
+        fake_nodes[i].hung = 1;
+    wait_for_it();
+    for (i = 0; i < 2; i++) {
+        fake_resume(i);
+        fake_pass(&client, 5 * MS);
+        tell(&lock, i, i);
+        fake_pass(&client, 5 * MS);
+    }
+    ok(lock.priv.attempt.asked != 0 && attempts(0, 1) == 1, "r19: its attempt has not failed yet");
+    fake_resume(2);
+    tell(&lock, 2, 2);
+    fake_pass(&client, 1500);
+    is_int((int)attempts(0, 1), 2, "r19: it asks again at once: three nodes have told it");
+}
+
+static void r19_told_for_nothing_for_long(void)
+{
+    unsigned i, before;
+
+    wait_behind(0, 3);
+    for (i = 0; i < 3; i++)
+        fake_put((int)i, "k", HOLDER, 3600000);
+    for (i = 0; i < 30; i++) {
+        tell(&lock, 0, 2);
+        fake_pass(&client, 10 * MS);
+    }
+    before = attempts(0, 1);
+    is_int((int)before, 16, "r19: it is told for nothing 30 times: 16 attempts");
+    fake_pass(&client, 700000 * MS); /* one attempt, after a pause */
+    before = attempts(0, 1);
+    tell(&lock, 0, 2);
+    fake_pass(&client, 10 * MS);
+    is_int((int)(attempts(0, 1) - before), 1, "r19: after a pause it asks again when it is told");
+}
+
 static void r19_told_for_nothing(void)
 {
     unsigned i;
@@ -387,7 +487,39 @@ static void r19_a_free_lock_is_asked_for_seldom(void)
         fake_nodes[i].server.waiters[0].answer_ms = 1000000;
     redlock_acquire_start(&client, &lock, 3600000);
     fake_pass(&client, 10000 * MS);
-    ok(attempts(0, 1) > 5 && attempts(0, 1) < 40, "r19: %u attempts in 10 s", attempts(0, 1));
+    ok(attempts(0, 1) > 14 && attempts(0, 1) < 40, "r19: %u attempts in 10 s", attempts(0, 1));
+    fake_logged = 0;
+    tell(&lock, 0, 2);
+    fake_pass(&client, 30 * MS);
+    ok(attempts(0, 1) >= 3, "r19: when it is told, it comes back soon again: %u in 30 ms",
+       attempts(0, 1));
+}
+
+/* So many waiters stand in front of it, 100 ms away, that a pause of 20 min would suffice for their turns. */
+static void r19_a_long_queue(const char *place, int is_far)
+{
+    static char reply[80];
+    int i;
+
+    set_fair(LONG_PAUSE);
+    settings.node_timeout_ms = 300;
+    begin(3);
+    sprintf(reply, "$%u\r\n", (unsigned)(sizeof "1700000000000  60000 " - 1 + strlen(place) + 4));
+    sprintf(reply + strlen(reply), "1700000000000 %s 60000 abcd\r\n", place);
+    for (i = 0; i < 3; i++)
+        set_distance(i, 100 * MS);
+    warm_up();
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].reply = reply;
+    redlock_acquire_start(&client, &lock, 3600000);
+    fake_pass(&client, 500 * MS);
+    for (i = 0; i < 3; i++)
+        push(i, ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n");
+    fake_logged = 0;
+    fake_pass(&client, 1000 * MS);
+    is_int((int)attempts(0, 1), !is_far, "r19: behind %s others: whether it heeds the lock", place);
+    fake_pass(&client, 910000 * MS);
+    ok(attempts(0, 1) >= 1, "r19: it asks after 15 min at the latest");
 }
 
 static void r19_no_pause_has_a_floor(void)
@@ -454,6 +586,46 @@ static void r19_long_keys(void)
     is_int((int)attempts(0, 1), 1, "r19: its own lease is");
 }
 
+/* A lock with several keys waits in no queue: the client's waiter in the queue does not take its notification. */
+static void r19_beside_a_lock_without_queue(void)
+{
+    static const struct redlock_key more[] = {{"l", 1}};
+    struct redlock_lock second;
+
+    wait_behind(3, 3);
+    redlock_lock_init(&second, "k", 10000);
+    set_extra_keys(&second, more, 1);
+    redlock_acquire_start(&client, &second, 3600000);
+    fake_pass(&client, 100 * MS);
+    is_int(second.status, REDLOCK_PENDING, "r19: a lock with two keys waits, too");
+    fake_logged = 0;
+    delete_on(0, 2);
+    fake_pass(&client, 20 * MS);
+    is_int(second.status, REDLOCK_OK, "r19: it is acquired");
+    is_int((int)attempts(0, 1), 0, "r19: the one far behind in the queue does not ask");
+}
+
+/* Two nodes are gone when it asks: this is no matter of turns. */
+static void r19_without_a_quorum(void)
+{
+    set_fair(LONG_PAUSE);
+    settings.retry_delay_ms = 20;
+    settings.retry_growth_pct = 10;
+    begin(3);
+    warm_up();
+    held_by(HOLDER, 0, 2);
+    wait_for_it();
+    make_unreachable(1);
+    make_unreachable(2);
+    lock.priv.fair.told_here = 1;
+    tell(&lock, 0, 2);
+    fake_pass(&client, 1000 * MS);
+    fake_logged = 0;
+    fake_pass(&client, 1000 * MS);
+    ok(attempts(0, 1) > 3, "r19: without a quorum it pauses as without a queue: %u attempts",
+       attempts(0, 1));
+}
+
 /* FLUSHALL: the keys of waiters are gone, too. */
 static void r19_all_keys_are_gone(int fair)
 {
@@ -518,6 +690,27 @@ static void r19_all_that_give_up_leave(void)
     is_int((int)in_queue(0), 0, "r19: it leaves the queue, too");
 }
 
+/* Node 1 is in its handshake, for another lock, when the waiter gives up. */
+static void r19_it_leaves_the_nodes_that_are_ready(void)
+{
+    struct redlock_lock other;
+
+    wait_behind(0, 3);
+    fake_break(1);
+    fake_nodes[1].delay_us = 20 * MS;
+    fake_pass(&client, 1 * MS);
+    redlock_lock_init(&other, "m", 10000);
+    redlock_acquire_start(&client, &other, 0);
+    fake_pass(&client, 5 * MS);
+    is_int(nodes[1].state, REDLOCK_NODE_HANDSHAKE, "r19: a node is in its handshake");
+    redlock_cancel(&client, &lock);
+    fake_pass(&client, 5 * MS);
+    ok(in_queue(0) == 0 && in_queue(2) == 0, "r19: the waiter leaves the queues of the others");
+    fake_pass(&client, 100 * MS);
+    is_int(other.status, REDLOCK_OK, "r19: the other lock is acquired");
+    is_int((int)fake_count(1, 'D'), 0, "r19: that node was sent nothing");
+}
+
 /* What a waiter does that is told and gives up. */
 enum { BEFORE_IT_ASKS, WHILE_IT_ASKS, WHILE_IT_WAITS_FOR_OTHERS };
 
@@ -559,6 +752,47 @@ static void r19_a_hand_off_is_passed_on(int releases, int when)
     is_int((int)in_queue(0), 1, "r19: both have left the queue");
     is_int((int)entry(0, THIRD)->answer_ms, 0, "r19: the third one is told");
     redlock_deinit(&client);
+}
+
+/* Delivers what is under way to the client, which is served only behind that. */
+static void deliver(void)
+{
+    unsigned i;
+
+    fake_now_us += 2 * MS;
+    for (i = 0; i < 3; i++)
+        redlock_handle_events(&client, i, REDLOCK_READABLE);
+}
+
+/* Between two waiters of the client stood another one. The first gives up between what tells it and its next step: by servers, or by the holder, which is a
+   lock of the same client. */
+static void r19_given_up_as_it_is_told(int here)
+{
+    struct redlock_lock holder, second;
+
+    begin_fair(3);
+    redlock_lock_init(&holder, "k", 10000);
+    if (here)
+        redlock_acquire(&client, &holder, 0);
+    else
+        held_by(HOLDER, 0, 2);
+    wait_for_it();
+    stands(FIRST, entry(0, NULL)->since + 1, 0, 2);
+    redlock_lock_init(&second, "k", 10000);
+    redlock_acquire_start(&client, &second, 60000);
+    fake_pass(&client, 20 * MS);
+    leaves(FIRST, 0, 2);
+    if (here) {
+        redlock_release_start(&client, &holder, 1000);
+        redlock_tick(&client);
+    } else {
+        released(0, 2);
+    }
+    deliver();
+    redlock_cancel(&client, &lock);
+    fake_pass(&client, 12 * MS);
+    is_int(lock.status, REDLOCK_CANCELLED, "r19: cancelled as it is told");
+    is_int(second.status, REDLOCK_OK, "r19: the other one gets the lock, here %d", here);
 }
 
 /* ---- The holder ----------------------------------------------------------------------------- */
@@ -613,6 +847,23 @@ static void r19_a_repeated_release_leaves(void)
     is_int((int)in_queue(2), REPEATS ? 0 : 1, "r19: the release that is repeated leaves it");
 }
 
+static void r19_other_keys_are_not_told(void)
+{
+    struct redlock_lock other;
+
+    begin_fair(3);
+    is_int(acquire(0), REDLOCK_OK, "r19: held");
+    redlock_lock_init(&other, "m", 10000);
+    fake_put(0, "m", HOLDER, 60000);
+    fake_put(1, "m", HOLDER, 60000);
+    redlock_acquire_start(&client, &other, 60000);
+    fake_pass(&client, 10 * MS);
+    fake_logged = 0;
+    release(1000);
+    fake_pass(&client, 10 * MS);
+    is_int((int)attempts(0, 1), 0, "r19: a release does not tell the waiter of another key");
+}
+
 static void r19_fencing(void)
 {
     uint64_t token;
@@ -662,6 +913,14 @@ static void r19_without_permission(void)
     is_int(lock.status, REDLOCK_OK, "r19: a notification still leads to the lock");
     is_int(release(1000), REDLOCK_OK, "r19: and it is released");
     begin_fair(3);
+    for (i = 0; i < 3; i++) {
+        fake_nodes[i].reply = "-NOPERM No permissions to access a key\r\n";
+        fake_nodes[i].reply_once = 1;
+    }
+    is_int(acquire(1000), REDLOCK_OK, "r19: the user may use the key of the lock only: acquired");
+    ok(attempts(0, 1) == 1 && attempts(0, 0) == 1 && lock.priv.op.attempts == 1,
+       "r19: without the gate, in the same attempt");
+    begin_fair(3);
     held_by(HOLDER, 0, 2);
     fake_nodes[0].reply = "-ERR unknown command\r\n";
     fake_nodes[1].reply = "-ERR unknown command\r\n";
@@ -690,11 +949,12 @@ static void r19_another_key_is_left_alone(void)
     ok(key != NULL && key->until_us > fake_now_us + 59000 * MS, "r19: the other lock is untouched");
 }
 
-/* A node that does not notify would keep its waiters waiting. */
-static void r19_nodes_without_notification(void)
+/* A node that does not notify would keep its waiters waiting: without permission, or because it does not know HELLO. */
+static void r19_nodes_without_notification(int old)
 {
     begin_fair(3);
-    fake_nodes[2].server.no_pushes = 1;
+    fake_nodes[2].server.no_pushes = !old;
+    fake_nodes[2].server.old = old;
     fake_break(2);
     fake_pass(&client, 100 * MS);
     stands(FIRST, 1, 2, 2);
@@ -705,6 +965,29 @@ static void r19_nodes_without_notification(void)
     released(0, 2);
     fake_pass(&client, 3 * MS);
     is_int(lock.status, REDLOCK_OK, "r19: two of three tell it");
+    release(1000);
+    leaves(FIRST, 2, 2);
+    held_by(HOLDER, 0, 1);
+    wait_for_it();
+    ok(in_queue(0) == 1 && in_queue(2) == 0, "r19: its rollback does not enter there, either");
+    fake_nodes[2].server.no_pushes = fake_nodes[2].server.old = 0;
+    fake_break(2);
+    fake_pass(&client, 10 * MS);
+    fake_logged = 0;
+    tell(&lock, 0, 1);
+    fake_pass(&client, 20 * MS);
+    ok(attempts(0, 1) == 1 && attempts(2, 1) == 1, "r19: another connection notifies: the gate");
+}
+
+/* The gate refuses with a text. */
+static void r19_nonsense(void)
+{
+    begin_fair(3);
+    held_by(HOLDER, 1, 2);
+    fake_nodes[0].reply = ":0\r\n";
+    wait_for_it();
+    ok(nodes[0].state != REDLOCK_NODE_READY && has_error(0, "unexpected reply"),
+       "r19: 0 is no reply of the gate");
 }
 
 static void r19_reserved_keys(void)
@@ -822,6 +1105,7 @@ static void r19_locks_of_one_client(void)
 
 int main(void)
 {
+    static const int up[] = {0, 1, 2}, down[] = {2, 1, 0};
     int when;
 
     if (!REDLOCK_FAIR) {
@@ -835,7 +1119,7 @@ int main(void)
         begin_fair(3);
         held_by(HOLDER, 0, 2);
         is_int(acquire(300), REDLOCK_TIMEOUT, "r19: a build that does not know whole lease keys");
-        is_int((int)in_queue(0), 0, "r19: has no queue");
+        is_int((int)attempts(0, 1), 0, "r19: has no queue");
         return done_testing();
     }
     r19_only_waiters_enter();
@@ -843,32 +1127,48 @@ int main(void)
     r19_newcomers_stand_behind();
     r19_a_dead_waiter_loses_its_place();
     r19_the_moment_is_agreed_on();
+    r19_the_moment_is_the_median(up);
+    r19_the_moment_is_the_median(down);
+    r19_a_lease_lasts_for_three_pauses();
     r19_tokens_are_fresh();
     r19_a_rollback_puts_it_back();
     r19_the_first_asks_at_once();
     r19_the_second_asks_later();
     r19_one_far_behind_is_told();
     r19_a_minority_is_no_obstacle();
+    r19_the_longest_queue_counts();
+    r19_told_while_it_asks();
     r19_told_for_nothing();
+    r19_told_for_nothing_for_long();
     r19_a_free_lock_is_asked_for_seldom();
     r19_no_pause_has_a_floor();
     r19_an_old_server_keeps_no_queue();
     r19_long_keys();
+    r19_a_long_queue("1", 0);
+    r19_a_long_queue("65536", 1);
+    r19_beside_a_lock_without_queue();
+    r19_without_a_quorum();
     r19_all_keys_are_gone(0);
     r19_all_keys_are_gone(1);
     r19_all_that_give_up_leave();
+    r19_it_leaves_the_nodes_that_are_ready();
     for (when = BEFORE_IT_ASKS; when <= WHILE_IT_WAITS_FOR_OTHERS; when++) {
         r19_a_hand_off_is_passed_on(0, when);
         r19_a_hand_off_is_passed_on(1, when);
     }
+    r19_given_up_as_it_is_told(0);
+    r19_given_up_as_it_is_told(1);
     r19_a_release_tells_the_first_two();
     r19_a_lost_lock_is_released();
     r19_a_repeated_release_leaves();
+    r19_other_keys_are_not_told();
     r19_fencing();
     r19_the_holder_is_known();
     r19_without_permission();
     r19_another_key_is_left_alone();
-    r19_nodes_without_notification();
+    r19_nodes_without_notification(0);
+    r19_nodes_without_notification(1);
+    r19_nonsense();
     r19_reserved_keys();
     r19_the_wait_ends_in_time();
     r19_no_reply_goes_to_a_struct_that_is_the_callers();

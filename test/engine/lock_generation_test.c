@@ -293,6 +293,27 @@ static void r09_another_generation(void)
     redlock_deinit(&client);
 }
 
+/* Nodes 1 and 2 reply to an extension that has failed already, in another generation each. With the first reply node 1 is lost, with
+   the second the quorum. */
+static void r09_late_replies_explain_a_loss(void)
+{
+    begin_with_defaults(3);
+    is_int(acquire(0), REDLOCK_OK, "r09: held");
+    fake_pass(&client, 10 * MS);
+    fake_nodes[1].hung = fake_nodes[2].hung = 1;
+    is_int(extend(), REDLOCK_UNREACHABLE, "r09: two nodes do not reply");
+    put_another_generation(1);
+    put_another_generation(2);
+    fake_resume(1);
+    fake_resume(2);
+    fake_pass(&client, 10 * MS);
+    is_int(lock.members, 1, "r09: their keys had been gone");
+    is_int(extend(), REDLOCK_LOST, "r09: lost");
+    ok((lock.refused & 4) != 0 && !(lock.granted & 4),
+       "r09: the caller sees that node 2 is a reason");
+    redlock_deinit(&client);
+}
+
 /* A node that was not asked for the lock is asked for an extension first, by a repair: it may have the key from then on. */
 static void r04_a_repair_is_released(void)
 {
@@ -670,6 +691,34 @@ static void r14_a_grant_that_the_node_forgot(void)
 }
 
 /* All servers have restarted with their keys, and have no vote. The release needs none. */
+/* Node 2 restarts empty, and is repaired. It may not vote for long: there is no hurry to extend the lock for its sake. */
+static void r14_no_haste_for_a_node_that_may_not_vote(void)
+{
+    unsigned before;
+    int i;
+
+    if (REDLOCK_MINIMAL)
+        return;
+    memset(&settings, 0, sizeof settings);
+    settings.longest_ttl_ms = 60000;
+    begin(3);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].server.age_s = 1000;
+    lock.ttl_ms = 30000;
+    acquire(0);
+    fake_pass(&client, 10 * MS);
+    redlock_next_completed(&client);
+    redlock_auto_extend_start(&client, &lock, REDLOCK_NO_LIMIT);
+    lose_keys(2);
+    fake_nodes[2].server.age_s = 0;
+    for (i = 0; i < 300 && !has_token(2, &lock); i++)
+        fake_pass(&client, 100 * MS);
+    ok(has_token(2, &lock), "r14: the node is repaired");
+    before = fake_count(0, 'E');
+    fake_pass(&client, 5000 * MS);
+    is_int((int)(fake_count(0, 'E') - before), 0, "r14 r10: the next extension takes its time");
+}
+
 static void r14_a_release_needs_no_vote(void)
 {
     int i;
@@ -715,6 +764,7 @@ int main(void)
     r09_no_repair_without_random_numbers();
     r09_one_repair_in_a_round();
     r09_another_generation();
+    r09_late_replies_explain_a_loss();
     r09_one_of_two_keys(0);
     r09_one_of_two_keys(1);
     r09_a_late_repair_of_one_of_two_keys();
@@ -732,6 +782,7 @@ int main(void)
     r08_adopted_and_extended_in_time();
     r08_adopted_with_one_generation_less();
     r08_adopted_with_its_generations();
+    r14_no_haste_for_a_node_that_may_not_vote();
     r14_a_release_needs_no_vote();
     r14_a_grant_that_the_node_forgot();
     return done_testing();

@@ -159,6 +159,30 @@ static void r11_native_commands_are_detected(void)
     }
 }
 
+/* A server has the command from a version on: the others are not asked for it. */
+static void r11_versions(void)
+{
+    static const struct {
+        const char *server, *version;
+        int has_it;
+    } cases[] = {{"redis", "8.4.0", 1},  {"redis", "8.3.9", 0},   {"redis", "8.10.1", 1},
+                 {"redis", "10.0.0", 1}, {"redis", "7.9", 0},     {"valkey", "9.0.0", 1},
+                 {"valkey", "8.9.9", 0}, {"valkey", "10.1.2", 1}, {"valkey", "8.1.4", 0}};
+    char hello[200];
+    unsigned i, n;
+
+    for (n = 0; n < sizeof cases / sizeof *cases; n++) {
+        begin_native(3, 3);
+        sprintf(hello, "%%3\r\n+server\r\n+%s\r\n+version\r\n+%s\r\n+proto\r\n:3\r\n",
+                cases[n].server, cases[n].version);
+        for (i = 0; i < 3; i++)
+            fake_nodes[i].server.hello = hello;
+        acquire_and_release(1);
+        is_int((int)fake_count(0, 'N'), cases[n].has_it, "r11: %s %s", cases[n].server,
+               cases[n].version);
+    }
+}
+
 static void r11_left_out(void)
 {
     begin_native(3, 7);
@@ -611,6 +635,7 @@ int main(void)
     r11_a_cancelled_release_ends();
     if (!REDLOCK_MINIMAL) {
         r11_native_commands_are_detected();
+        r11_versions();
         r11_native_commands_that_fail_later();
         r11_native_commands_and_scripts();
         r11_native_commands_know_one_key();

@@ -195,6 +195,35 @@ static void r04_a_reply_to_a_release_that_was_given_up(void)
     ok(fake_find(2, "l", 1) == NULL, "r04: it is sent the second release again");
 }
 
+/* A release by DELEX, to which node 2 replies late that it has deleted nothing: the key has another generation than the
+   client knows. The script follows at once. */
+static void r04_a_late_reply_to_a_native_release(void)
+{
+    char value[41];
+    const struct mini_key *key;
+    int i;
+
+    if (!REPEATS || REDLOCK_MINIMAL)
+        return;
+    begin_with_defaults(3);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].server.native = 2;
+    is_int(acquire(0), REDLOCK_OK, "r04: held");
+    fake_pass(&client, 10 * MS);
+    key = fake_find(2, "k", 1);
+    memcpy(value, key->value, 40);
+    value[40] = '\0';
+    value[32] = value[32] == '0' ? '1' : '0';
+    fake_put(2, "k", value, 60000);
+    fake_nodes[2].hung = 1;
+    is_int(release(100), REDLOCK_OK, "r04: one of three hangs");
+    fake_pass(&client, 1);
+    fake_resume(2);
+    fake_pass(&client, 3 * MS);
+    is_int((int)fake_count(2, 'N'), 1, "r04: it deletes nothing");
+    ok(fake_find(2, "k", 1) == NULL, "r04: the script does");
+}
+
 /* A release that a node has not answered is sent again on a new connection, without any other call. */
 static void r04_a_repeated_release_connects(void)
 {
@@ -810,6 +839,7 @@ int main(void)
     r04_a_release_that_was_denied_for_a_time();
     r04_a_release_that_was_denied_and_postponed();
     r04_a_reply_to_a_release_that_was_given_up();
+    r04_a_late_reply_to_a_native_release();
     r04_a_node_that_accepts_no_bytes_is_disconnected();
     r04_a_node_that_replies_early_is_disconnected();
     r04_a_node_that_replies_but_accepts_no_bytes();

@@ -246,7 +246,9 @@ static void r06_dead_connections_are_replaced(void)
     warm_up();
     for (i = 0; i < 3; i++)
         fake_break(i);
+    gap(10 * MS);
     is_int(acquire(0), REDLOCK_OK, "T13: all idle connections were dead: reconnected, acquired");
+    is_int(lock.priv.op.attempts, 1, "T13: it saw that before its first attempt");
     for (i = 0; i < 3; i++)
         fake_break(i);
     is_int(extend(), REDLOCK_OK, "T13: all connections were dead: extended");
@@ -625,6 +627,32 @@ static void r07_one_waiter_is_notified(void)
     is_int((int)fake_count(0, 'S'), 5, "r07: with one attempt each");
 }
 
+/* The waiter that was notified asks, is refused, as another client was faster, and gives up later: that other client's
+   release notifies again. */
+static void r07_one_that_was_refused_passes_nothing_on(void)
+{
+    struct redlock_lock second, *notified;
+    unsigned steps, before;
+
+    begin_waiting(3);
+    redlock_lock_init(&second, "k", 10000);
+    redlock_acquire_start(&client, &second, 60000);
+    fake_pass(&client, 100 * MS);
+    delete_on(0, 2);
+    held_by("another", 0, 2);
+    for (steps = 0; steps < 1000 && !lock.priv.op.notified && !second.priv.op.notified; steps++)
+        fake_pass(&client, 10);
+    notified = lock.priv.op.notified ? &lock : &second;
+    ok(notified->priv.op.notified, "r07: one of two waiters is notified");
+    before = fake_count(0, 'S');
+    fake_pass(&client, 20 * MS);
+    is_int((int)fake_count(0, 'S'), (int)before + 1, "r07: it has asked in vain");
+    redlock_cancel(&client, notified);
+    fake_pass(&client, 20 * MS);
+    is_int((int)fake_count(0, 'S'), (int)before + 1,
+           "r07: it gives up: the other one does not ask");
+}
+
 /* The waiter that was notified is cancelled before it asks: then the other one retries. */
 static void r07_a_cancelled_waiter_passes_on(void)
 {
@@ -927,6 +955,7 @@ int main(void)
     r07_given_up_as_the_notification_arrives(1);
     r07_backs_off_after_spurious_notifications();
     r07_one_waiter_is_notified();
+    r07_one_that_was_refused_passes_nothing_on();
     r07_a_cancelled_waiter_passes_on();
     if (!REDLOCK_MINIMAL)
         r07_no_notification_without_voters();

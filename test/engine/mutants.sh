@@ -287,12 +287,11 @@ R4|node.c|s/count \+ \(owner != NULL\) >=/count >=/|one slot is reserved for rol
 R4|node.c|s/!rl_is_shared\(request, owner, command\)/1/|rollbacks share their slot
 R5|node.c|s/last->command == command &&//|only equal commands share a slot
 R6|node.c|s/from != NULL(\) \{\s+rl_set\(&c->priv.full)/0$1/|a node without a free slot is noted
-R5|node.c|s/rl_clear\(&c->priv.full, bit\);(\s+memset)/$1/|a broken connection frees the node's slots
 R5|node.c|s/(rl_request_pop\(node\);)\s+rl_clear\(&c->priv.full, node->priv.bit\);/$1/|a reply frees one of the node's slots
 R5|node.c|s/if \(count == 0\) \{(\s+node->priv.was_idle =\s[^;]*;)\s+node->priv.changed_us = c->priv.now_us;/if (count == 0) {$1/|a stall is measured from the first unanswered command
 R8|redlock.c|s/lock->priv.unanswered = 0;(\s+if \(REDLOCK_FAIR\)\s+lock->priv.fair.entered)/rl_forget(c, lock);$1/|a reply after the decision is not dropped
 R16|redlock.c|s/rl_next_round\(c, lock\);(\s+rl_set\(&lock->members)/rl_next_round(c, lock); rl_forget(c, lock);$1/|a grant after the counters are known counts as late
-R16|hold.c|s/rl_is\(reply->command, RL_ACQUIRES\) &&(\s+reply->round)/rl_is(reply->command, RL_ACQUIRES | REDLOCK_FENCING << RL_CONFIRM) \&\&$1/|a confirmation of the counter after the decision does not count
+R16|hold.c|s/rl_is\(reply->command, RL_ACQUIRES\) &&(\s+reply->round)/rl_is(reply->command, RL_ACQUIRES | !REDLOCK_MINIMAL << RL_CONFIRM) \&\&$1/|a confirmation of the counter after the decision does not count
 R16|redlock.c|s/rl_next_round\(c, lock\);(\s+rl_set\(&lock->members)/if (lock->priv.state == RL_ASKING) rl_next_round(c, lock); lock->priv.unanswered = 0;$1/|a confirmation of an earlier proposal does not count
 R9|hold.c|s/reply->vote == RL_YES && rl_is\(reply->command, RL_ACQUIRES\) &&(\s+reply->round)/reply->vote == RL_YES \&\&$1/|a late reply to an extension makes no member
 R8|redlock.c|s/if \(!now\)\s+return; \/\* decided/\/* decided/|a node that disconnects after the decision has not failed
@@ -389,7 +388,6 @@ R19|wait.c|s/rl_not_after\(&lock->priv.due_us, c->priv.now_us\);\s+lock->priv.fa
 R19|wait.c|s/is_of_the_lock \? lock->priv.fair.place <= 1\s+: /is_of_the_lock ? 0 : /|the first two also hear that the lock has changed
 R19|wait.c|s/is_of_the_lock \? lock->priv.fair.place <= 1\s+: /is_of_the_lock ? 1 : /|the others do not
 R19|wait.c|s/(lock->priv.fair.entered & c->priv.in\[REDLOCK_NODE_READY\], )RL_LEAVE/$1RL_BACK/|a waiter that gives up leaves the queue
-R19|wait.c|s/ \|\| \/\* chosen[^\n]*\n\s+\(REDLOCK_FAIR &&\s+\(lock->priv.fair.told \| lock->priv.fair.told_here \| lock->priv.fair.is_free\) != 0\)//|and passes on what it was told
 R19|wait.c|s/lock->priv.fair.began_us < oldest->priv.fair.began_us/lock->priv.fair.began_us > oldest->priv.fair.began_us/|to the one of its client that has waited longest
 R19|client.c|s/rl_set\(&lock->priv.attempt.asked,\s+lock->priv.fair.entered\);/;/|a waiter that is released leaves the queue
 R19|client.c|s/rl_is_fair\(client, lock\) && rl_is_of_a_queue\(lock\)/0/|a key of a queue is refused
@@ -397,6 +395,65 @@ R19|client.c|s/size >= 5 && memcmp/0 \&\& memcmp/|also that of the sorted set
 R19|node.c|s/ \|\|\s+\(item->kind == RESP_NIL && item->depth == 1\)//|FLUSHALL wakes waiters
 R19|command.c|s/, RL_QUEUES\)\)\n/, 1 << RL_LEAVE))\n/|a refusal at the gate is a no
 R19|command.c|s/place->is_free = end - at >= 2 && at\[0\] == '-' && at\[1\] == '2';/place->is_free = 0;/|a free lock is told from one that is held
+R19|core.h|s/!lock->token_is_label && lock->key_size/lock->key_size/|a token that the caller chose has no queue
+R19|wait.c|s/ && lock->priv.fair.since_ms >> 32 != 0 &&/ \&\&/|so does one that stands in no queue
+R19|wait.c|s/(fair.since_ms >> 32 != 0) &&\s+rl_others_had_it\(lock\)/$1/|so does one that failed for another reason
+R19|wait.c|s/lock->priv.fair.place \+ 1U/1U/|pauses grow with the place
+R19|wait.c|s/rl_not_after\(&us, RL_TURNS_MAX_US\);/;/|but not without a bound
+R19|wait.c|s/ && known \/ 2 < before \+ same//|it is the median
+R19|wait.c|s/ && before <= known \/ 2 &&/ \&\&/|also from the other side
+R19|wait.c|s/(lock->priv.fair.since_ms = )\(c->priv.now_us[^;]*;/$1 0;/|a waiter has waited since it was called
+R19|wait.c|s/3 \* \(turns_ms/1 * (turns_ms/|a lease lasts for three pauses
+R19|wait.c|s/turns_ms > pause_ms \? turns_ms : pause_ms/pause_ms/|also of one far behind
+R19|wait.c|s/answer_ms = rl_quorum_trip_us\(c\) \* 4/answer_ms = rl_quorum_trip_us(c) * 1/|a waiter that is told has time for an attempt
+R19|wait.c|s/if \(rl_past\(c, lock->priv.started_us [^;]*;//|a waiter that was told for nothing heeds it again later
+R19|wait.c|s/c->priv.waiting = 1;(\s+memset)/$1/|a waiter that asks is told, too
+R19|wait.c|s/lock->priv.fair.refused = lock->priv.fair.is_free = 0;/;/|an attempt begins without what the last one was told at the gates
+R19|wait.c|s/lock->priv.fair.told = lock->priv.fair.told_here = 0;/;/|nor with what it was told before
+R19|wait.c|s/lock->priv.fair.told_here = 0;(\s+lock->priv.fair.place)/lock->priv.fair.told;$1/|nor with what it was told here
+R19|wait.c|s/lock->priv.fair.place = 0;/;/|nor with the last place
+R19|wait.c|s/rl_set\(&lock->priv.fair.refused, bit\);/;/|what a gate has refused is known
+R19|wait.c|s/if \(lock->priv.fair.place < place.place\)//|the place is that on the node with the most waiters
+R19|wait.c|s/if \(!place.is_free\)\s+return rest;//|a lock that another client has is not free
+R19|wait.c|s/rl_set\(&lock->priv.fair.is_free, bit\);(\s+return )NULL/$1rest/|a free lock has no holder
+R19|wait.c|s/if \(rl_is_quorum\(c, lock->refused & ~\(unsigned\)lock->priv.fair.is_free\)\)/if (0)/|a waiter comes back soon only if the lock is free
+R19|wait.c|s/\s+<< lock->priv.fair.soon;/;/|later each time
+R19|wait.c|s/soon_us < pause_us &&/1 \&\&/|but not later than else
+R19|wait.c|s/lock->priv.op.notified = 0;(\s+rl_lock_enter)/$1/|one that was told and refused can be told again
+R19|wait.c|s/if \(rl_is_queued\(lock\)\) \{\s+rl_queue_pauses/if (0) {\n        rl_queue_pauses/|waiters in the queue have pauses of their own
+R19|wait.c|s/return memcmp\(key \+ lock->key_size, tail, sizeof tail\) == 0;/return 1;/|a waiter is told by its own lease only
+R19|wait.c|s/: rl_is_lease\(lock, [^;]*;/: 0;/|a waiter is told by its lease
+R19|wait.c|s/rl_set\(&lock->priv.fair.told, nodes\);/;/|which nodes have told it is known
+R19|wait.c|s/ \|\| lock->priv.fair.entered != 0\)(\s+c->priv.waiting = 1)/)$1/|locks in a queue are searched for
+R19|wait.c|s/if \(!has_key \|\| rl_is_queued\(lock\)\)/if (!has_key)/|a waiter in the queue takes no notification from others
+R19|wait.c|s/(for \(lock = rl_first\(c, list\); lock != NULL; lock = lock->priv.next\)\s+if \()lock->priv.fair.entered != 0 &&/$1/|and no lock that does not wait
+R19|wait.c|s/rl_has_key\(lock, key->bytes, key->size, key->size\) &&//|and none with another key
+R19|wait.c|s/if \(REDLOCK_FAIR && c->priv.settings.fair\)\s+rl_queue_tell_own/if (0)\n            rl_queue_tell_own/|a release tells the next waiter of the same client
+R19|wait.c|s/\(void\)rl_send\(c, lock, lock->priv.fair.entered & [^;]*;/;/|a waiter that gives up takes itself out of the queue
+R19|wait.c|s/ & c->priv.in\[REDLOCK_NODE_READY\], RL_LEAVE/, RL_LEAVE/|on nodes that are ready
+R19|wait.c|s/lock->priv.fair.told \| lock->priv.fair.told_here \| //|one that was told and gives up tells the next one
+R19|wait.c|s/ \| lock->priv.fair.is_free\) != 0/) != 0/|also one that waits for those in front of it
+R19|wait.c|s/if \(rl_is_queued\(lock\)\)(\s+)rl_queue_heeds/if (0)$1rl_queue_heeds/|a waiter in the queue heeds what it is told
+R19|redlock.c|s/(if \(REDLOCK_FAIR\)\s+)lock->priv.fair.entered = 0; \/\* each/$1; \/* each/|one that has the lock waits no more
+R19|redlock.c|s/(R19 \*\/\s+)rl_queue_again\(c, lock\);/$1/|a rollback puts the waiter back at the agreed moment
+R19|redlock.c|s/ \|\| lock->token_is_label \|\| rl_is_fair\(c, lock\)\)/ || lock->token_is_label)/|it does not delete natively then
+R19|redlock.c|s/rl_set\(&lock->priv.fair.entered, sent\);/;/|nodes that may have the name are known
+R19|redlock.c|s/holder = rl_queue_refused\(lock, node\);/;/|what a gate replies is read
+R19|client.c|s/rl_is_fair\(client, lock\) && rl_is_of_a_queue/rl_is_of_a_queue/|but without a queue they are
+R19|client.c|s/memset\(&lock->priv.fair, 0, sizeof lock->priv.fair\);/;/|each acquire is a new waiter
+R19|client.c|s/lock->priv.fair.began_us = lock->priv.until_us - wait_ms \* RL_MS_US;/;/|a waiter has waited since it was called
+R19|client.c|s/if \(lock->status == REDLOCK_PENDING && lock->operation == REDLOCK_OP_ACQUIRE\) \{/if (0) {/|a waiter that is released takes itself out of the queue
+R19|client.c|s/(lock->priv.fair.entered = 0;\s+)rl_wait_ends\(client, lock\);/$1/|and tells the next one
+R19|command.c|s/\(REDLOCK_FAIR && command == RL_GATE\)\) &&/0) \&\&/|the gate grants with a fencing token
+R19|command.c|s/ \|\| \(REDLOCK_FAIR && command == RL_GATE && lock->use_fencing\)//|and is sent the key of its counter
+R19|command.c|s/ && command != RL_GATE\)/)/|its refusals are texts
+R19|command.c|s/place->place = number < RL_FAR \? \(uint16_t\)number : RL_FAR;/place->place = (uint16_t)number;/|a place far behind is one of the last
+R19|command.c|s/if \(REDLOCK_FAIR && command == RL_LEAVE\)\s+resp_put_hex[^;]*;//|a release that is repeated has the name
+R19|command.c|s/number = lock->priv.fair.lease_ms;/number = 0xffffff;/|a lease has its time
+R19|command.c|s/number = lock->priv.fair.answer_ms;/number = 0xffffff;/|one that is told has its time
+R19|wait.c|s/if \(!lock->priv.op.notified\) \{/if (1) {/|a pause is shortened once
+R19|wait.c|s/(lock->priv.op.notified = 1;\s+)lock->priv.fair.soon = 0;/$1/|one that is told comes back soon again
+R19|node.c|s/node->priv.no_queue = 1;/;/|a node that refuses the gate is asked without it
 QR5|node.c|s/count \+ \(owner != NULL\) >=/count >=/|the last slot is for commands without a requester
 QR5|node.c|s/last->command == command &&//|only equal commands share a slot
 QR5|node.c|s/last->owner == NULL &&//|a slot whose requester waits for its reply is not shared
