@@ -326,14 +326,18 @@ if not minimal then
     is(queue(), 'de', 'is out')
     is(store[lease 'c'], nil, 'and so is its lease')
     now = now + 10
-    is(eval('leave', { 'q', lease 'b' }, { 'token of b', name_of 'b', '395', tostring(begin - 395 * 4294967296), '4000', '5' }), '1', 'rolled back')
+    local function back(letter, token)
+        return eval('leave', { 'q', lease(letter) },
+            { token, name_of(letter), '395', tostring(begin - 395 * 4294967296), '4000', '5' })
+    end
+    is(back('b', 'token of b'), '1', 'rolled back')
     is(queue(), 'dbe', 'it stands in the queue again')
     is(expires[lease 'b'], now + 4000, 'with a lease')
     is(leave('f'), '0', 'a release of an expired lock')
     is(told(), 'b', 'tells, too: those that were not told yet')
     store.q, expires.q = 'token of x', now + 1000
     expires[lease 'b'] = now + 90000
-    is(eval('leave', { 'q', lease 'b' }, { 'other', name_of 'b', '395', tostring(begin - 395 * 4294967296), '4000', '5' }), '1000 token of x', 'a rollback')
+    is(back('b', 'other'), '1000 token of x', 'a rollback')
     is(expires[lease 'b'], now + 90000, 'shortens no lease')
     store.q = nil
     for _, letter in ipairs { 'b', 'd', 'e' } do
@@ -342,6 +346,27 @@ if not minimal then
     is(gate('g'), '1', 'all in front are dead: granted')
     is(queue(), '', 'they are out of the queue')
     store.q, expires.q = nil, nil
+
+    store, expires = { q = 'token of x' }, { q = now + 1000 }
+    gate('a')
+    expires['q:wait'] = now + 90000
+    gate('b')
+    is(expires['q:wait'], now + 90000, 'the queue expires no sooner than before')
+    store.q = nil
+    is(gate('b', nil, begin + now), string.format('%.0f 1 -2 ', begin + now), 'nobody has told the first one that the lock is free')
+    is(told(), 'b a', 'the second one does')
+    is(gate('c', nil, begin - 1000), '1', 'one that has waited for longer than all there: granted')
+    is(queue(), 'ab', 'and the others wait')
+    local dead = {}
+    for i = 1, 60 do
+        dead[string.format('%016d', i)] = i
+    end
+    store, expires = { ['q:wait'] = dead }, { ['q:wait'] = now + 4000 }
+    is(gate('a'), '1', '60 in front are dead: granted')
+    is(#members_of('q:wait'), 10, 'one script drops 50 of them')
+    store, expires = { q = ('m'):rep(32) .. '0000aaaa' }, { q = now + 1000 }
+    is(leave('a', ('m'):rep(32) .. '0000bbbb'), '1', 'released, although the key has another generation')
+    is(store.q, nil, 'it is gone')
 
     -- With a fencing token.
     is(eval('gate', { 'q', 'q:fence', lease 'a' }, { 'token', name_of 'a', '0', '0', '4000', '5', '30000', '407264', '7' }),
@@ -387,6 +412,7 @@ if not minimal then
         store.q = nil
         is(gate('a'), '1', what .. ': granted')
         is(leave('a'), '1', what .. ': released')
+        is(back('a', 'other'), '0', what .. ': rolled back')
         ok(store['q:wait'] == before and expires['q:wait'] == ends, what .. ': it is not touched')
         if type(before) == 'table' then
             is(#members_of('q:wait'), 3, what .. ': it has its members')
