@@ -232,7 +232,7 @@ static int rl_request_push(const struct redlock_client *c, struct redlock_node *
 
     if (count == 0) {
         node->priv.was_idle =
-            c->priv.now_us - node->priv.changed_us > c->priv.settings.stall_ms * RL_MS_US;
+            c->priv.now_us > node->priv.changed_us + c->priv.settings.stall_ms * RL_MS_US;
         node->priv.changed_us = c->priv.now_us;
     }
     if (count == 0 || !rl_is_shared(request, owner, command)) {

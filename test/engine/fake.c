@@ -11,7 +11,7 @@
 struct fake_node fake_nodes[FAKE_NODES];
 struct fake_command fake_log[FAKE_LOG];
 unsigned fake_logged;
-uint64_t fake_now_us, fake_wall_us, fake_transmit_us, fake_sleep_us, fake_receive_us;
+uint64_t fake_now_us, fake_wall_us, fake_transmit_us, fake_sleep_us, fake_receive_us, fake_clock_us;
 uint32_t fake_forks;
 int fake_no_entropy;
 unsigned fake_clock_bits = 64;
@@ -395,6 +395,7 @@ static void fake_shut(void *context, struct redlock_node *node)
 static uint64_t fake_clock(void *context)
 {
     (void)context;
+    fake_now_us += fake_clock_us;
     return fake_clock_bits < 64 ? fake_now_us % ((uint64_t)1 << fake_clock_bits) : fake_now_us;
 }
 
@@ -497,7 +498,7 @@ void fake_begin(struct redlock_client *client, struct redlock_node *nodes, unsig
     fake_unlogged = 0;
     memset(fake_held, 0, sizeof fake_held);
     fake_now_us = (uint64_t)1 << 40;
-    fake_transmit_us = fake_sleep_us = fake_receive_us = 0;
+    fake_transmit_us = fake_sleep_us = fake_receive_us = fake_clock_us = 0;
     fake_no_entropy = 0;
     fake_clock_bits = 64;
     fake_wall_us = (uint64_t)1 << 50;

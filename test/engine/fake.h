@@ -78,6 +78,7 @@ extern uint32_t fake_forks;
 extern uint64_t fake_transmit_us; /* duration of each transmit */
 extern uint64_t fake_sleep_us;    /* the process is paused for this time in the next wait */
 extern uint64_t fake_receive_us;  /* duration of each receive that finds nothing */
+extern uint64_t fake_clock_us;    /* duration of each reading of the clock */
 extern int fake_no_entropy;
 extern unsigned fake_waits;
 

@@ -278,6 +278,20 @@ static void r05_a_busy_connection_is_not_half_open(void)
     redlock_deinit(&client);
 }
 
+/* Time passes between two readings of the clock in a tick. A new connection is no idle one that may be half open: its first
+   command has all the time that stall_ms gives. */
+static void r05_a_new_connection_is_not_half_open(void)
+{
+    begin_with_defaults(3);
+    fake_clock_us = 1;
+    fake_nodes[2].drops_set_reply = 1;
+    is_int(acquire(0), REDLOCK_OK,
+           "r05: acquired on new connections, and one node has not replied");
+    fake_pass(&client, 200 * MS);
+    is_int(nodes[2].state, REDLOCK_NODE_READY, "r05: it keeps its connection: %s", nodes[2].error);
+    redlock_deinit(&client);
+}
+
 /* One node grants the lock, one refuses it, and the third is being connected: when that fails, the outcome is known. */
 static void r05_a_connect_that_fails_ends_the_wait(void)
 {
@@ -549,6 +563,7 @@ int main(void)
     r05_half_open_connections(3, 'e');
     r05_half_open_connections(3, 'r');
     r05_a_busy_connection_is_not_half_open();
+    r05_a_new_connection_is_not_half_open();
     r05_any_event_ends_a_connect();
     if (!REDLOCK_MINIMAL) {
         r05_backoff_while_an_adopted_lock_is_extended();

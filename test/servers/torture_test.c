@@ -523,7 +523,8 @@ static int use(struct redlock_client *client, struct redlock_node *nodes, int on
     for (i = 0; i < NODES && once; i++)
         if (plan.way->cost == NO_HARM && (dials[i] != 1 || nodes[i].state != REDLOCK_NODE_READY))
             complain("a connection was lost");
-    if (once && plan.struck > 0 && got != (plan.way->cost != NO_LOCK))
+    /* the first random bytes are the token; later ones are for a repair or a pause */
+    if (once && plan.struck > 0 && got != (plan.way->cost != NO_LOCK || plan.nth > 1))
         complain(got ? "locked without a random token" : "not locked");
     plan.way = NULL;
     if (once && servers_keys_left("*", 10000) > 0)
