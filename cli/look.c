@@ -146,22 +146,6 @@ void look_at(const char *key, struct picture *picture, uint32_t timeout_ms)
 
 /* ---- The wait queue ---- */
 
-int ends_as_queue(const char *key)
-{
-    size_t size = strlen(key), end = sizeof QUEUE_SUFFIX - 1;
-
-    return size > end && strcmp(key + size - end, QUEUE_SUFFIX) == 0;
-}
-
-int ends_as_waiter(const char *key)
-{
-    size_t size = strlen(key);
-    const char *end = key + size - (size > LEASE_SUFFIX ? LEASE_SUFFIX : size);
-
-    return size > LEASE_SUFFIX && strncmp(end, QUEUE_SUFFIX ":", sizeof QUEUE_SUFFIX) == 0 &&
-           strspn(end + sizeof QUEUE_SUFFIX, "0123456789abcdef") == WAITER_NAME;
-}
-
 static int largest_first(const void *a, const void *b)
 {
     long left = *(const long *)a, right = *(const long *)b;

@@ -8,6 +8,7 @@
 #include "talk.h"
 
 enum { NO_END = -1, UNKNOWN_TIME = -2 }; /* in place of a remaining time */
+enum { UNKNOWN_COUNT = -1 };
 
 /* The answer of one node. */
 struct view {
@@ -34,17 +35,7 @@ struct picture {
 void look_at(const char *key, struct picture *picture, uint32_t timeout_ms);
 /* How many clients stand in the wait queue of the lock on a quorum of the nodes. UNKNOWN_COUNT: too few nodes say it. On new
    connections, as look_at. */
-#define QUEUE_SUFFIX                                                                               \
-    ":wait" /* of its key; the lease of a waiter has ":wait:" and the name of the waiter behind the key */
-enum {
-    UNKNOWN_COUNT = -1,
-    WAITER_NAME = 16, /* hex digits of the name of a waiter there */
-    LEASE_SUFFIX = sizeof QUEUE_SUFFIX + WAITER_NAME,
-    LEASE_DIGITS = 5 /* of the milliseconds in the lease of a waiter, at most */
-};
 long count_waiters(const char *key, uint32_t timeout_ms);
-int ends_as_queue(const char *key);
-int ends_as_waiter(const char *key); /* as the lease of one */
 /* Asks all nodes for several keys, at most LOOK_MANY, on open connections: look_many sends one question for all keys; then
    look_take returns the picture of key n. */
 enum { LOOK_MANY = 100 };

@@ -2,7 +2,6 @@
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
-#include "look.h"
 #include "talk.h"
 
 #include <poll.h>
