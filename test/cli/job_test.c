@@ -629,6 +629,21 @@ static void term_ignored(void)
     is_int(ends(&run), 3, "until it ends");
 }
 
+/* Whether the process has called exec with this program. */
+static int executes(pid_t pid, const char *what)
+{
+    char path[40], name[20] = "";
+    FILE *file;
+
+    snprintf(path, sizeof path, "/proc/%d/comm", pid);
+    file = fopen(path, "r");
+    if (file != NULL) {
+        (void)!fscanf(file, "%19s", name);
+        fclose(file);
+    }
+    return strcmp(name, what) == 0;
+}
+
 /* A command that exits by itself ends the lock, whatever it leaves. */
 static void left_behind(void)
 {
@@ -642,6 +657,7 @@ static void left_behind(void)
                 "done; exit 4",
                 NULL);
     left = process(run, "left");
+    (void)until(executes(left, "sleep"), WAIT_MS);
     tell();
     is_int(ends(&run), 4, "the command exits: its status");
     ok(lives(left) && with_key("redlock:x") == 0, "a process that it has left lives on");
