@@ -437,17 +437,20 @@ static int rl_knows_why(const struct redlock_client *c, const struct redlock_loc
            ((lock->priv.unsent | lock->priv.unanswered) & ~(unsigned)lock->failed) == 0;
 }
 
-/* Why an attempt failed. CONTENDED: several clients may have asked at once, as fewer than a quorum
-   have refused it, or as some node has granted it. When the quick retries are used up, a quorum
-   that refuses means HELD, although a node has granted it: the holder has a bare quorum. */
+/* Why an attempt failed. CONTENDED: several clients may have asked at once, as no holder can have a
+   quorum, or as some node has granted it. When the quick retries are used up, HELD, although a node
+   has granted it: the holder may have a bare quorum. With an even number of nodes a holder may have
+   a quorum together with a node that has not replied yet. */
 static enum redlock_status rl_outcome(const struct redlock_client *c,
                                       const struct redlock_lock *lock)
 {
+    unsigned open = (lock->priv.unsent | lock->priv.unanswered) & ~(unsigned)lock->failed;
+
     if (!rl_is_quorum(c, (unsigned)(lock->granted | lock->refused)))
         return rl_is_quorum(c, c->priv.all & ~(unsigned)lock->priv.round.denied)
                    ? REDLOCK_UNREACHABLE
                    : REDLOCK_DENIED;
-    if (!rl_is_quorum(c, lock->refused))
+    if (!rl_is_quorum(c, lock->refused | open))
         return REDLOCK_CONTENDED;
     return lock->granted != 0 && rl_may_retry_quickly(lock) ? REDLOCK_CONTENDED : REDLOCK_HELD;
 }

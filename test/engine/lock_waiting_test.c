@@ -224,6 +224,19 @@ static void r06_failed_but_the_reason_is_still_open(void)
         }
 }
 
+/* Of four nodes the holder has the last three. A grant and two refusals decide that the attempt has failed, before the
+   fourth node replies. */
+static void r06_held_although_the_last_node_has_not_replied(void)
+{
+    if (REDLOCK_NODES_MAX < 4)
+        return;
+    begin_with_defaults(4);
+    warm_up();
+    held_by("other", 1, 3);
+    fake_nodes[3].delay_us = 20 * MS;
+    is_int(acquire(0), REDLOCK_HELD, "r06: two of four refuse, one has not replied: held");
+}
+
 static void r06_a_waiter_acquires_after_expiry(void)
 {
     uint64_t start;
@@ -923,6 +936,7 @@ int main(void)
     r06_results_are_distinct();
     r06_permanent_and_temporary_errors();
     r06_failed_but_the_reason_is_still_open();
+    r06_held_although_the_last_node_has_not_replied();
     r06_a_waiter_acquires_after_expiry();
     r06_dead_connections_are_replaced();
     r06_round_trips_are_not_idle_time();

@@ -346,6 +346,7 @@ R4|redlock.c|s/if \(reply->vote == RL_NOT_NATIVE\)\s+owed->due_us = c->priv.now_
 R7|client.c|s/rl_wait_ends\(client, lock\);/;/|a waiter that is released passes a notification on
 R7|redlock.c|s/if \(outcome == REDLOCK_HELD && !rl_may_queue\(c, lock\)\)\s+lock->priv.op.notified = 0;[^\n]*//|one that was refused has none to pass on
 R6|redlock.c|s/other->priv.due_us < first->priv.due_us/0/|the lock that is due first is stepped first
+R6|redlock.c|s/rl_is_quorum\(c, lock->refused \| open\)/rl_is_quorum(c, lock->refused)/|with an even number of nodes one that has not replied may make the quorum of a holder
 R15|client.c|s/if \(rl_is_forked\(client\)\) \{/if (0) {/|a forked child sends nothing
 QR5|node.c|s/if \(node->priv.count > 0\)\s+return; \/\* the locks/\/* the locks/|a reconnect waits until all requesters have the failure
 R2|client.c|s/if \(lock->priv.unsent & ready\)(\s+rl_lock_move)/if (0)$1/|the command of a held lock goes to a node that becomes ready later
