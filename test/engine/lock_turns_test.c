@@ -544,8 +544,6 @@ static void run(void)
     memset(&seen, 0, sizeof seen);
     memset(connections, 0, sizeof connections);
     memset(servers, 0, sizeof servers);
-    while (heap_used > 0)
-        free(take().bytes);
     clock_us = (uint64_t)1 << 40;
     dice = with.seed * 2654435769U | 1;
     released_us = 0;
@@ -596,6 +594,8 @@ static void run(void)
         }
         redlock_deinit(&clients[i].redlock);
     }
+    while (heap_used > 0)
+        free(take().bytes);
     qsort(seen.gap_us, seen.gaps, sizeof *seen.gap_us, by_size);
 }
 

@@ -109,7 +109,7 @@ R6|wait.c|s/us << times : most/us << times << 1 : most/|a quick retry comes with
 R6|wait.c|s/us << times : most/us : most/|its pauses grow
 R6|wait.c|s/if \(quick && rl_may_retry_quickly\(lock\)\)/if (0)/|quick retries
 R6|wait.c|s/if \(quick && rl_may_retry_quickly\(lock\)\)/if (quick)/|a few times in a row
-R6|redlock.c|s/if \(!rl_is_quorum\(c, lock->refused\)\)\s+return REDLOCK_CONTENDED;//|contention is distinguished from a holder
+R6|redlock.c|s/if \(!rl_is_quorum\(c, lock->refused \| open\)\)\s+return REDLOCK_CONTENDED;//|contention is distinguished from a holder
 R6|redlock.c|s/return lock->granted != 0 && rl_may_retry_quickly\(lock\) \? REDLOCK_CONTENDED : REDLOCK_HELD;/return lock->granted != 0 ? REDLOCK_CONTENDED : REDLOCK_HELD;/|a client that holds it on few nodes is a holder, when quick retries have not helped
 R6|redlock.c|s/lock->granted != 0 && (rl_may_retry_quickly)/$1/|where no node grants it another client holds it
 R6|wait.c|s/rl_not_after\(&lock->priv.due_us,\s+lock->priv.until_us\);//|the last attempt when the wait ends
