@@ -13,7 +13,7 @@ folder=${1:?folder for the builds}/mutants
 seeds=${2:-0} # runs of the simulator for each, for information
 pattern=${3:-.}
 engine=$(sed -n 's/^CORE = //p' Makefile | sed 's/ resp\.c//; s/\.c//g')
-tests="$(basename -s .c test/engine/lock_*_test.c | grep -v turns | tr '\n' ' ')lock_turns_test" # the longest one last
+tests=$(basename -s .c test/engine/lock_*_test.c)
 tight=$(sed -n 's/^TIGHT = //p' test/test.mk) # the smallest buffers: some rules are about full ones
 
 table() {
@@ -529,10 +529,20 @@ is_seen_in_queues() { # LIMITS
     return 1
 }
 
+# The tests, first those with the most checks of the rule: they mostly see the mutant. The longest one comes last.
+in_order() { # RULE
+    rule_in_tests=$(printf 'r%02d' "${1#R}")
+    for test in $tests; do
+        count=$(grep -c "\"$rule_in_tests" "test/engine/$test.c")
+        [ "$test" = lock_turns_test ] && count=-1
+        echo "$count $test"
+    done | sort -rn | cut -d ' ' -f 2
+}
+
 # Whether a test fails with the mutant.
 is_seen() { # LIMITS
     case $rule in Q*) is_seen_in_queues "$1"; return ;; esac
-    for test in $tests; do
+    for test in $(cat "$folder/order/$rule"); do
         ${CC:-cc} $objects "$folder/$1/fake.o" "$folder/$1/$test.o" -o "$mine/$test" || return 1
         [ "$test" = lock_turns_test ] && limit=30 || limit=4 # it has many clients
         run $limit "$mine/$test" || return 0
@@ -579,27 +589,34 @@ export REDLOCK_FIRST_FAILURE=1 # one is enough to see a mutant
 rm -rf "$folder"
 mkdir -p "$folder/usual" "$folder/tight"
 table | grep -e "$pattern" >"$folder/table"
-for part in $engine resp test/engine/mini test/engine/fake $(printf 'test/engine/%s ' $tests) $(ls test/engine/sim*.c | sed 's/\.c$//'); do
+mkdir "$folder/order"
+for rule in R0 $(cut -d '|' -f 1 "$folder/table" | grep '^R' | sort -u); do # R0: no mutant
+    in_order "$rule" >"$folder/order/$rule"
+done
+for part in $engine resp test/engine/mini test/engine/fake $(printf 'test/engine/%s ' $tests) $([ "$seeds" -eq 0 ] || ls test/engine/sim*.c | sed 's/\.c$//'); do
     for limits in usual tight; do
         compile $limits $part.c "$folder/$limits/${part##*/}.o" || exit 1
     done
 done
 # Without any mutant all tests pass.
-mine=$folder file= rule=
+mine=$folder file= rule=R0
 for limits in usual tight; do
     build $limits
     is_seen $limits && { echo "1..0 # fails without a mutant, too: $test"; exit 1; }
 done
-total=0
-while IFS= read -r line; do
-    total=$((total + 1))
-    try $total "$line" 2>/dev/null & # the shell's message about a mutant that crashed
-    [ $((total % 3)) -ne 0 ] || wait # three at a time
-done <"$folder/table"
+total=$(wc -l <"$folder/table")
+# Three at a time. Away goes the shell's message about a mutant that crashed.
+for lane in 1 2 3; do
+    number=0
+    while IFS= read -r line; do
+        number=$((number + 1))
+        [ $((number % 3 + 1)) -ne $lane ] || try $number "$line" 2>/dev/null
+    done <"$folder/table" &
+done
 wait
-[ $total -gt 0 ] || { echo "1..0 # no line of the table matches"; exit 1; }
+[ "$total" -gt 0 ] || { echo "1..0 # no line of the table matches"; exit 1; }
 number=0
-while [ $number -lt $total ]; do
+while [ $number -lt "$total" ]; do
     number=$((number + 1))
     cat "$folder/$number/verdict"
 done
