@@ -162,7 +162,7 @@ typedef char rl_owed_holds_the_longest_release[sizeof((struct redlock_owed *)0)-
 
 /* The words of each command; none where a feature is left out. Their number, with one key, goes
    first. In front of each word stands its length, added to '0': X is 40. A control character stands
-   for what varies, see rl_put_value. The control characters have these numbers, in octal: */
+   for what varies, see rl_put_command. The control characters have these numbers, in octal: */
 enum rl_value {
     RL_KEY = 1,
     RL_TOKEN,
@@ -321,12 +321,18 @@ static void rl_put_keys(struct resp_writer *w, const struct redlock_lock *lock, 
     rl_put_token(w, lock, command);
 }
 
-static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsigned which,
-                         unsigned keys)
+static void rl_put_script(struct resp_writer *w, unsigned command, int label_is_token)
 {
-    const struct redlock_lock *lock = m->lock;
-    const struct redlock_node *node = m->node;
-    const char *script;
+    const char *script = rl_script_of(command);
+
+    resp_put_joined(w, label_is_token ? rl_label_head : rl_head, RL_HEAD_SIZE, script,
+                    strlen(script));
+}
+
+/* What varies in a command of a lock. */
+static void rl_put_of_lock(struct resp_writer *w, const struct redlock_lock *lock, unsigned command,
+                           unsigned which)
+{
     uint32_t number;
 
     switch (which) {
@@ -334,25 +340,17 @@ static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsi
         resp_put_bytes(w, lock->key, lock->key_size);
         return;
     case RL_TOKEN:
-        rl_put_token(w, lock, m->command);
+        rl_put_token(w, lock, command);
         return;
     case RL_SCRIPT:
-        script = rl_script_of(m->command);
-        resp_put_joined(w, lock != NULL && lock->token_is_label ? rl_label_head : rl_head,
-                        RL_HEAD_SIZE, script, strlen(script));
+        rl_put_script(w, command, lock->token_is_label);
         return;
     case RL_KEYS:
-        resp_put_number(w, keys);
-        if (m->owed != NULL)
-            resp_put_raw(w, m->owed->bytes, m->owed->size);
-        else
-            rl_put_keys(w, lock, m->command);
+        resp_put_number(w, 1 + rl_more_keys(lock, command));
+        rl_put_keys(w, lock, command);
         return;
-    case RL_USER:
-        resp_put_text(w, !REDLOCK_MINIMAL && node->user == NULL ? "default" : node->user);
-        return;
-    case RL_PASSWORD:
-        resp_put_text(w, node->password);
+    case RL_NAME:
+        resp_put_hex(w, lock->priv.fair.name, RL_NAME_SIZE, NULL, 0);
         return;
     case RL_TTL:
         number = lock->ttl_ms;
@@ -363,10 +361,6 @@ static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsi
     case RL_COUNTER_LOW:
         number = (uint32_t)lock->fencing_token;
         break;
-    case RL_NAME:
-        if (m->owed == NULL) /* else it stands there already */
-            resp_put_hex(w, lock->priv.fair.name, RL_NAME_SIZE, NULL, 0);
-        return;
     case RL_SINCE_HIGH:
         number = (uint32_t)(lock->priv.fair.since_ms >> 32);
         break;
@@ -376,13 +370,36 @@ static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsi
     case RL_LEASE:
         number = lock->priv.fair.lease_ms;
         break;
-    case RL_ANSWER:
+    default: /* RL_ANSWER */
         number = lock->priv.fair.answer_ms;
-        break;
-    default: /* RL_DATABASE */
-        number = node->database;
     }
     resp_put_number(w, number);
+}
+
+/* What varies in a release that is repeated. */
+static void rl_put_of_owed(struct resp_writer *w, const struct redlock_owed *owed, unsigned command,
+                           unsigned which)
+{
+    if (which == RL_SCRIPT)
+        rl_put_script(w, command, 0);
+    else if (which == RL_KEYS) {
+        resp_put_number(w, 1U + owed->more_keys);
+        resp_put_raw(w, owed->bytes, owed->size); /* RL_NAME, too */
+    }
+}
+
+/* What varies in the handshake. */
+static void rl_put_of_node(struct resp_writer *w, const struct redlock_node *node, unsigned command,
+                           unsigned which)
+{
+    if (which == RL_SCRIPT)
+        rl_put_script(w, command, 0);
+    else if (which == RL_USER)
+        resp_put_text(w, !REDLOCK_MINIMAL && node->user == NULL ? "default" : node->user);
+    else if (which == RL_PASSWORD)
+        resp_put_text(w, node->password);
+    else
+        resp_put_number(w, node->database);
 }
 
 REDLOCK_PRIVATE void rl_put_command(struct resp_writer *w, const struct rl_message *m)
@@ -390,17 +407,21 @@ REDLOCK_PRIVATE void rl_put_command(struct resp_writer *w, const struct rl_messa
     const char *text = rl_words[m->command];
     unsigned more_keys = 0, which;
 
-    RL_ASSERT(text != NULL);
-    if (rl_is(m->command, RL_SCRIPTS))
-        more_keys = m->owed != NULL ? m->owed->more_keys : rl_more_keys(m->lock, m->command);
+    if (m->lock != NULL)
+        more_keys = rl_more_keys(m->lock, m->command);
+    else if (REDLOCK_OWED_MAX > 0 && m->owed != NULL)
+        more_keys = m->owed->more_keys;
     resp_put_command(w, (unsigned)(*text++ - '0') + more_keys);
     while ((which = (uint8_t)*text++) != 0) {
-        if (which < '0') {
-            rl_put_value(w, m, which, 1 + more_keys);
-            continue;
-        }
-        resp_put_bytes(w, text, which - '0');
-        text += which - '0';
+        if (which >= '0') {
+            resp_put_bytes(w, text, which - '0');
+            text += which - '0';
+        } else if (m->lock != NULL)
+            rl_put_of_lock(w, m->lock, m->command, which);
+        else if (REDLOCK_OWED_MAX > 0 && m->owed != NULL)
+            rl_put_of_owed(w, m->owed, m->command, which);
+        else
+            rl_put_of_node(w, m->node, m->command, which);
     }
 }
 

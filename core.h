@@ -202,16 +202,14 @@ enum rl_command {
 
 /* Sets of commands, for rl_is, without those of features that are left out. */
 enum {
-    RL_ACQUIRES = REDLOCK_MINIMAL
-                      ? 1 << RL_SET
-                      : 1 << RL_SET | 1 << RL_TAKE | 1 << RL_FENCE | REDLOCK_FAIR << RL_GATE,
+    RL_ACQUIRES =
+        REDLOCK_MINIMAL ? 1 << RL_SET : 1 << RL_SET | 1 << RL_TAKE | 1 << RL_FENCE | 1 << RL_GATE,
     RL_CREATES = RL_ACQUIRES | !REDLOCK_MINIMAL << RL_REPAIR, /* each in its own generation. R9 */
     RL_EXTENDS = 1 << RL_EXTEND | !REDLOCK_MINIMAL << RL_REPAIR,
     RL_WRITES = RL_ACQUIRES | RL_EXTENDS | !REDLOCK_MINIMAL << RL_CONFIRM,
     RL_NATIVE = REDLOCK_MINIMAL ? 0 : 1 << RL_DELIFEQ | 1 << RL_DELEX | 1 << RL_EVALSHA,
     RL_RELEASES = 1 << RL_DELETE | RL_NATIVE | 1 << RL_LEAVE | 1 << RL_BACK,
-    RL_QUEUES = 1 << RL_GATE | 1 << RL_LEAVE | 1 << RL_BACK, /* scripts of the wait queue */
-    RL_SCRIPTS = (RL_WRITES & ~(1 << RL_SET)) | 1 << RL_DELETE | RL_QUEUES
+    RL_QUEUES = 1 << RL_GATE | 1 << RL_LEAVE | 1 << RL_BACK /* scripts of the wait queue */
 };
 
 enum rl_vote {
@@ -231,8 +229,7 @@ static inline int rl_is(unsigned command, unsigned set)
     return (int)(set >> command & 1);
 }
 
-/* What a command is made of: the handshake needs a node, other commands a lock or what is kept of
-   one. */
+/* What a command is made of: a lock, else what is kept of one, else, for the handshake, a node. */
 struct rl_message {
     const struct redlock_lock *lock;
     const struct redlock_owed *owed;

@@ -172,7 +172,7 @@ R9|redlock.c|s/generation\[3\] \|= 1;/;/|the generation of a repair is not 0
 R9|redlock.c|s/lock->token\[sizeof lock->token - 1\] \|= 1;.*?\n/\n/|nor that of a token
 R9|redlock.c|s/memset\(lock->generation, 0, sizeof lock->generation\);//|an attempt begins without the generations of an earlier one
 R9|hold.c|s/lock->token_is_label \? 1\s+: rl_generation\(lock->token \+ RL_TOKEN_OWNER\)/0 ? 1 : rl_generation(lock->token + RL_TOKEN_OWNER)/|all keys with a label as the token have one generation
-R9|command.c|s/lock != NULL && lock->token_is_label \? rl_label_head : rl_head/rl_head/|a label that is the token is compared as a whole
+R9|command.c|s/rl_put_script\(w, command, lock->token_is_label\)/rl_put_script(w, command, 0)/|a label that is the token is compared as a whole
 R9|redlock.c|s/now = reply->round == lock->priv.attempt.round && !rl_is_held\(lock\);/now = !rl_is_held(lock);/|only replies to the present round are votes
 R9|redlock.c|s/if \(\+\+lock->priv.attempt.round > RL_ROUNDS\)/if (++lock->priv.attempt.round == 0)/|each round has a number
 R9|redlock.c|s/rl_forget\(c, lock\);(\s+lock->priv.attempt.round = 1;)/$1/|a number comes again only when no reply to the former round of that number is due
