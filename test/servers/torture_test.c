@@ -434,7 +434,7 @@ static void complain(const char *what)
         complaint = what;
 }
 
-/* On how many servers the key has the lock's token. */
+/* On how many servers the key has the lock's token: a repair changes all but 32 digits. */
 static unsigned owned(const struct redlock_lock *lock)
 {
     char mine[2 * sizeof lock->token + 1];
@@ -443,7 +443,8 @@ static unsigned owned(const struct redlock_lock *lock)
     for (i = 0; i < sizeof lock->token; i++)
         snprintf(mine + 2 * i, 3, "%02x", lock->token[i]);
     for (i = 0; i < NODES; i++)
-        count += strcmp(server_ask(&servers[i], text, sizeof text, "GET", "key", NULL), mine) == 0;
+        count +=
+            strncmp(server_ask(&servers[i], text, sizeof text, "GET", "key", NULL), mine, 32) == 0;
     return count;
 }
 
