@@ -438,7 +438,7 @@ prove: deps-prove ## with Frama-C: no input or call causes undefined behaviour i
 coverage: deps-programs ## lines of the library that the tests run
 	@WRAPS='$(WRAPS)' LIMITS='$(TIGHT)' test/package/coverage.sh $(B) $(filter-out queue_test,$(PROGRAMS)) torture_test
 
-analyze: deps-analyze ## gcc -fanalyzer, clang-tidy and cppcheck: no findings
+analyze: deps-analyze $(ONE) ## gcc -fanalyzer, clang-tidy and cppcheck: no findings
 	prove -e 'sh' test/package/analyze.sh :: $(B)
 
 style: deps-style ## formatting, the length of functions, duplicate names

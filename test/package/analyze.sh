@@ -1,16 +1,17 @@
 #!/bin/sh
-# analyze.sh BUILD_DIR - static analysis of the library by three programs, as TAP. A finding fails.
-# Below are the checks that are off, and why.
+# analyze.sh BUILD_DIR - static analysis of the library by three programs, as TAP, also of the single file, where gcc looks into
+# calls of all its parts. A finding fails. Below are the checks that are off, and why.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
 folder=$1/analyze
+one=$1/single/redlock_all.c
 files="$(sed -n 's/^CORE = //p' Makefile) net.c extra/url.c"
 minimal='-DREDLOCK_MINIMAL=1'
 number=0
 failed=0
 mkdir -p "$folder"
-for tool in gcc clang-tidy cppcheck; do
+for tool in gcc clang clang-tidy cppcheck; do
     command -v $tool >/dev/null || { echo "Bail out! $tool is not installed: make deps"; exit 1; }
 done
 
@@ -27,12 +28,18 @@ report() {
 }
 
 for options in '' "$minimal"; do
-    for file in $files; do
+    for file in $files "$one"; do
         # shellcheck disable=SC2086 # a list of words
-        gcc -std=c99 -O2 -fanalyzer $options -c "$file" -o "$folder/object" 2>&1
+        gcc -std=c99 -O2 -fanalyzer -I. $options -c "$file" -o "$folder/object" 2>&1
     done >"$folder/findings"
     report "gcc -fanalyzer $options"
 done
+
+# Of a user's build: gcc's -Wextra has this one, clang's has not.
+for file in $files "$one"; do
+    clang -std=c99 -I. -Wimplicit-fallthrough -fsyntax-only "$file" 2>&1
+done >"$folder/findings"
+report "clang -Wimplicit-fallthrough"
 
 # clang-analyzer is what scan-build runs. Off:
 # easily-swappable-parameters     calls of sockets and of this library have them; prototypes name them
