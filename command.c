@@ -190,6 +190,7 @@ enum rl_value {
 #define RL_PUT_PASSWORD "\11"
 #define RL_PUT_DATABASE "\12"
 #define RL_PUT_NAME "\13"
+#define RL_SETNAME "7SETNAME7redlock"            /* for people who look at CLIENT LIST */
 #define RL_PUT_WAITER RL_PUT_NAME "\14\15\16\17" /* as the scripts of the wait queue have it */
 #if REDLOCK_MINIMAL
 #define RL_UNLESS_MINIMAL(words) NULL
@@ -222,13 +223,13 @@ static const char *const rl_words[RL_READY] = {
     [RL_GATE] = RL_IF_FAIR("=" RL_PUT_EVAL RL_PUT_WAITER RL_PUT_TTL RL_PUT_COUNTER), /* 13 */
     [RL_LEAVE] = RL_IF_FAIR("6" RL_PUT_EVAL RL_PUT_NAME),
     [RL_BACK] = RL_IF_FAIR(":" RL_PUT_EVAL RL_PUT_WAITER), /* 10 */
-    [RL_HELLO] = RL_UNLESS_MINIMAL("2"
+    [RL_HELLO] = RL_UNLESS_MINIMAL("4"
                                    "5HELLO"
-                                   "13"),
-    [RL_HELLO_AUTH] = RL_UNLESS_MINIMAL("5"
+                                   "13" RL_SETNAME),
+    [RL_HELLO_AUTH] = RL_UNLESS_MINIMAL("7"
                                         "5HELLO"
                                         "13"
-                                        "4AUTH" RL_PUT_USER RL_PUT_PASSWORD),
+                                        "4AUTH" RL_PUT_USER RL_PUT_PASSWORD RL_SETNAME),
     [RL_AUTH] = "2"
                 "4AUTH" RL_PUT_PASSWORD,
     [RL_AUTH_USER] = "3"

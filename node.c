@@ -11,7 +11,7 @@
        handshake is answered: a hung server accepts connections. A connection on which nothing came
        for stall_ms may have been dropped in silence: it is connected again at once when a reply has
        taken half as long again as a vote may, beyond the round trip.
-   R12 Handshake first: HELLO 3 with user and password; AUTH, which counts where HELLO is refused,
+   R12 Handshake first: HELLO 3 with user, password, and a name for the connection; AUTH, which counts where HELLO is refused,
        whatever the words: such a connection uses RESP2; then SELECT. Nothing else is queued before
        all of it is queued, only releases before all of it is answered, and nothing counts before
        that. A denied permission that is optional turns its feature off.

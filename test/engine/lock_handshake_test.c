@@ -28,6 +28,7 @@ static void r12_handshake(void)
     for (i = 0; i < fake_logged && fake_log[i].kind != 'S'; i++)
         commands += fake_log[i].node == 0 && strchr("HLI", fake_log[i].kind) != NULL;
     is_int((int)commands, 2 + !REDLOCK_MINIMAL, "r12: the whole handshake is sent before a SET");
+    is_int(fake_nodes[0].session.named, !REDLOCK_MINIMAL, "r12: the connection has a name");
     is_int(fake_nodes[1].session.resp3, 0, "r12: RESP2 with the server without HELLO");
     release(100);
     held_by("other", 0, 2);

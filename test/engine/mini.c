@@ -634,17 +634,36 @@ static void mini_reply_run(const struct mini_server *server, char *reply)
     sprintf(reply, "*2\r\n$%u\r\n%s\r\n:%d\r\n", (unsigned)strlen(run), run, server->age_s);
 }
 
+/* HELLO 3 [AUTH user password] SETNAME name. Returns the password; NULL: none. */
+static const struct mini_word *mini_hello(struct mini_session *session,
+                                          const struct mini_command *command)
+{
+    const struct mini_word *words = command->words;
+    unsigned more = command->count == 7 ? 3 : 0;
+
+    if (command->count != 4 + more || !mini_is(words[1], "3") ||
+        (more > 0 && !mini_is(words[2], "AUTH")) || !mini_is(words[2 + more], "SETNAME"))
+        mini_fail("HELLO with other words");
+    session->named = mini_is(words[3 + more], "redlock");
+    return more > 0 ? &words[4] : NULL;
+}
+
 /* Commands of the handshake, as far as the library reads the replies. */
 static void mini_run_handshake(struct mini_server *server, struct mini_session *session,
                                const struct mini_command *command, char *reply)
 {
     char kind = command->kind;
     const struct mini_word *last = &command->words[command->count - 1];
-    int secret = kind == 'A' || (kind == 'H' && command->count == 5);
-    int right = server->password == NULL || (secret && mini_is(*last, server->password));
+    const struct mini_word *secret = kind == 'H'   ? mini_hello(session, command)
+                                     : kind == 'A' ? last
+                                                   : NULL;
+    int right = server->password == NULL || (secret != NULL && mini_is(*secret, server->password));
 
     strcpy(reply, "+OK\r\n");
-    session->greeted |= secret;
+    if (secret != NULL) {
+        session->greeted = 1;
+        last = secret;
+    }
     if ((kind == 'H' && server->hello != NULL) || (kind == 'A' && server->auth != NULL)) {
         strcpy(reply, kind == 'H' ? server->hello : server->auth);
         return;
@@ -652,7 +671,7 @@ static void mini_run_handshake(struct mini_server *server, struct mini_session *
     if (kind == 'H' && server->old)
         sprintf(reply, "-ERR unknown command `HELLO`, with args beginning with: `3`, %.*s\r\n",
                 last->size < 128 ? (int)last->size : 128, last->bytes);
-    else if (secret && !right)
+    else if (secret != NULL && !right)
         strcpy(reply, "-WRONGPASS invalid username-password pair or user is disabled.\r\n");
     else if (!session->known && !right)
         strcpy(reply, "-NOAUTH Authentication required.\r\n");
@@ -681,7 +700,7 @@ static void mini_run_handshake(struct mini_server *server, struct mini_session *
     else if (kind == 'L')
         session->database = (int)mini_decimal(*last);
     mini_keep_one_line(reply);
-    session->known |= reply[0] != '-' && (secret || right);
+    session->known |= reply[0] != '-' && (secret != NULL || right);
     session->resp3 |= kind == 'H' && reply[0] == '%';
 }
 

@@ -79,6 +79,7 @@ struct mini_server {
 struct mini_session {
     int resp3, known, database, tracking;
     int greeted; /* a handshake has come, right or wrong */
+    int named;   /* HELLO has named the connection "redlock" */
     struct mini_name
         tracked[MINI_TRACKED]; /* keys that it has read: notified once when they change */
     unsigned tracked_next;     /* which is forgotten if there is no room */

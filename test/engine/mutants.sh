@@ -200,6 +200,7 @@ R12|node.c|s/node->priv.notifies = \(uint8_t\)!rl_is_resp2\(node\)/node->priv.no
 R12|node.c|s/node->priv.denied = 0;\s+rl_clear_error\(node\); \/\* of HELLO/; \/*/|a refused HELLO is no error of a node that works
 R12|node.c|s/moved < 0 && silent/0/|a connection that is closed in the handshake is not just lost
 R12|command.c|s/if \(!?REDLOCK_MINIMAL \|\| node->priv.count == 0 \|\| command != rl_auth\(node\)\)/if (1)/|the error has what HELLO and AUTH replied
+R12|command.c|s/SETNAME7redlock/SETNAME7red0000/|the connection has the name of the library
 R12|node.c|s/what == RL_HELLO_ROLE &&/0 \&\&/|a replica is no node
 R12|node.c|s/strcmp\(item->text, "sentinel"\) == 0/0/|a sentinel is no node
 R12|redlock.c|s/if \(node->priv.denied\)/if (0)/|a node that denies is distinguished from one that does not answer

@@ -1053,7 +1053,7 @@ static void draw_nodes(void)
     }
     if (secrets && roll(4) == 0) { /* little or no room in the send buffer after HELLO */
         memset(long_secret, 'x', sizeof long_secret);
-        long_secret[SIZE - 54 - roll(24)] = '\0';
+        long_secret[SIZE - 80 - roll(24)] = '\0';
         secret[first] = long_secret;
     }
     if (profile != DUPLICATE || first >= second)

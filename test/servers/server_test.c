@@ -89,6 +89,8 @@ static void on_the_wire(void)
     settle(&a.client);
     is_int(acquire(&a, 0), REDLOCK_OK, "acquired");
     ok(redlock_remaining_ms(&a.client, &a.lock) <= 19798, "validity is below ttl - drift");
+    server_ask(&servers[0], text, sizeof text, "CLIENT", "LIST", NULL);
+    ok(REDLOCK_MINIMAL || strstr(text, " name=redlock ") != NULL, "CLIENT LIST shows its name");
     is_int(acquire(&b, 0), REDLOCK_HELD, "another client is refused");
     is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK, "extended");
     for (i = 0; i < 3; i++)
