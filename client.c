@@ -173,8 +173,11 @@ enum redlock_status redlock_init_sized(struct redlock_client *client, const stru
     client->priv.nodes = nodes;
     client->priv.all = client->priv.in[REDLOCK_NODE_IDLE] = (redlock_mask)((1UL << count) - 1);
     client->priv.quorum = (uint8_t)client->priv.settings.quorum;
-    for (node = nodes; node < nodes + count; node++)
+    for (node = nodes; node < nodes + count; node++) {
         rl_set_timeout(client, node, 0);
+        if (!REDLOCK_MINIMAL && client->priv.settings.longest_ttl_ms != 0)
+            node->priv.votes_us = REDLOCK_NEVER; /* until its age is known. R14 */
+    }
     return REDLOCK_OK;
 }
 

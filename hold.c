@@ -54,9 +54,8 @@ static void rl_learn_loss(const struct redlock_client *c, struct redlock_lock *l
 }
 
 /* The node has our key, in this generation: takes or gives the membership, and the vote. R8, R9 */
-static void rl_learn_generation(const struct redlock_client *c, struct redlock_lock *lock,
-                                const struct redlock_node *node, struct rl_reply *reply,
-                                uint32_t generation)
+static void rl_learn_generation(struct redlock_lock *lock, const struct redlock_node *node,
+                                struct rl_reply *reply, uint32_t generation)
 {
     uint32_t *known = &lock->generation[node->priv.index];
     unsigned bit = node->priv.bit;
@@ -77,7 +76,7 @@ static void rl_learn_generation(const struct redlock_client *c, struct redlock_l
     if (lock->priv.round.fresh & bit)
         reply->vote = RL_UNPROVED;
     /* The key was there from before a round that succeeded until after it. */
-    else if ((lock->priv.attempt.proved & bit) && rl_may_vote(c, node))
+    else if (lock->priv.attempt.proved & bit)
         rl_set(&lock->members, bit);
 }
 
@@ -85,9 +84,9 @@ REDLOCK_PRIVATE void rl_hold_learn(const struct redlock_client *c, struct redloc
                                    const struct redlock_node *node, struct rl_reply *reply)
 {
     if (reply->vote == RL_YES && rl_is(reply->command, RL_EXTENDS))
-        rl_learn_generation(c, lock, node, reply, (uint32_t)node->priv.reader.item.integer);
+        rl_learn_generation(lock, node, reply, (uint32_t)node->priv.reader.item.integer);
     else if (reply->vote == RL_YES && rl_is(reply->command, RL_ACQUIRES))
-        rl_learn_generation(c, lock, node, reply, rl_token_generation(lock));
+        rl_learn_generation(lock, node, reply, rl_token_generation(lock));
     else if (reply->vote == RL_NO && rl_is(reply->command, RL_EXTENDS))
         rl_learn_loss(c, lock, node, reply->command);
 }
@@ -136,17 +135,25 @@ REDLOCK_PRIVATE uint64_t rl_renewal_due(const struct redlock_client *c,
     return due_us;
 }
 
+/* Those of the nodes that have no vote now. R14 */
+static unsigned rl_without_vote(const struct redlock_client *c, unsigned nodes)
+{
+    unsigned left;
+
+    for (left = nodes; left != 0; left &= left - 1)
+        if (rl_may_vote(c, rl_first_node(c, left)))
+            nodes &= ~rl_lowest(left);
+    return nodes;
+}
+
 /* Nodes that have the key, but were asked or repaired only after the decision: the next round makes
    them members. R2, R8 */
 static unsigned rl_unconfirmed(const struct redlock_client *c, const struct redlock_lock *lock)
 {
-    unsigned nodes = lock->priv.round.fresh & ~(unsigned)lock->members, left;
+    unsigned nodes = lock->priv.round.fresh & ~(unsigned)lock->members;
 
     nodes &= c->priv.in[REDLOCK_NODE_READY];
-    for (left = nodes; left != 0; left &= left - 1)
-        if (!rl_may_vote(c, rl_first_node(c, left)))
-            nodes &= ~rl_lowest(left);
-    return nodes;
+    return nodes & ~rl_without_vote(c, nodes);
 }
 
 /* So they become members soon, and not a third of the ttl later: until then fewer nodes keep the
@@ -170,7 +177,9 @@ static uint64_t rl_renewal_retry(struct redlock_client *c, struct redlock_lock *
 }
 
 /* All nodes are asked; only members vote. If the lock is lost, the votes of the last round stay, as
-   they tell why. R8, R9 */
+   they tell why. A node that has no vote now may have lost a grant that another client still
+   counts: the round proves nothing for it, as if its generation were learned in the round. R8, R9,
+   R14 */
 REDLOCK_PRIVATE void rl_extension_begin(struct redlock_client *c, struct redlock_lock *lock)
 {
     if (!rl_is_quorum(c, lock->members)) {
@@ -178,6 +187,7 @@ REDLOCK_PRIVATE void rl_extension_begin(struct redlock_client *c, struct redlock
         return;
     }
     rl_begin_round(c, lock);
+    rl_set(&lock->priv.round.fresh, rl_without_vote(c, c->priv.all & ~(unsigned)lock->members));
     rl_await_votes(c, lock, RL_EXTENDING);
 }
 

@@ -18,9 +18,10 @@
    R13 One server, one vote. Each server is asked for its run_id. A node is not used when another
        node, connected or not, has said the same.
    R14 Delayed restart. With longest_ttl_ms a server that may have lost keys is sent everything, but
-       has no vote and becomes no member until the longest lock that it may have lost has expired.
-       There is one exception: in an extension a member votes that tells the generation that was
-       known, as it has not lost our key.
+       has no vote until the longest lock that it may have lost has expired. Until then it becomes
+       no member, and a round that began before makes it none later: another client may count a
+       grant that it has lost. There is one exception: in an extension a member votes that tells the
+       generation that was known, as it has not lost our key.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */

@@ -1025,16 +1025,6 @@ REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock 
 
 /* ---- A reply --------------------------------------------------------------------------------- */
 
-/* Whether a yes of the node is a vote. A node that may have lost keys has no vote in an acquire. In
-   an extension it has one as a member: rl_hold_learn has left it a member, so it tells the
-   generation that was known, and has not lost our key. R14 */
-static int rl_has_vote(const struct redlock_client *c, const struct redlock_lock *lock,
-                       const struct redlock_node *node, unsigned command)
-{
-    return rl_may_vote(c, node) ||
-           (rl_is(command, RL_EXTENDS) && (lock->members & node->priv.bit) != 0);
-}
-
 /* A node has replied which other client has the key. The last one that was heard is the holder. */
 static void rl_note_holder(struct redlock_lock *lock, const struct resp_item *item, const char *at)
 {
@@ -1147,8 +1137,9 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
     } else {
         rl_clear(&lock->priv.attempt.release_failed, bit);
         rl_hold_learn(c, lock, node, reply);
-        if (reply->vote == RL_YES && rl_is(reply->command, RL_WRITES) &&
-            !rl_has_vote(c, lock, node, reply->command))
+        /* It may have lost keys. For an extension rl_extension_begin has decided that. R14 */
+        if (reply->vote == RL_YES && rl_is(reply->command, RL_WRITES & ~RL_EXTENDS) &&
+            !rl_may_vote(c, node))
             reply->vote = RL_LATER;
         if (now || rl_is_held(lock))
             rl_count_vote(c, lock, node, reply);

@@ -102,7 +102,8 @@ struct redlock_lock_private {
         redlock_mask resent;    /* nodes whose connection broke once: a second time is a failure */
         redlock_mask by_script; /* nodes where a native release did not delete. R11 */
         redlock_mask denied;    /* nodes that failed for lack of permission */
-        redlock_mask fresh;     /* nodes whose generation was learned since it began. R9 */
+        redlock_mask fresh;     /* nodes whose generation was learned since it began, or that had
+                                   no vote then. R9, R14 */
         redlock_mask agreed;    /* nodes whose counter is `fencing_token`. R16 */
         uint8_t taken;          /* 1: a node replied that another client has the key */
     } round;

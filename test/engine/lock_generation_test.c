@@ -690,6 +690,64 @@ static void r14_a_grant_that_the_node_forgot(void)
     redlock_deinit(&client);
 }
 
+/* Another process adopts the lock, and is not connected to node 2 when its first extension begins. */
+static void adopt_without_node_2(void)
+{
+    struct redlock_lock mine = lock;
+
+    redlock_deinit(&client);
+    redlock_init(&client, fake_io(), nodes, 3, &settings);
+    redlock_lock_init(&lock, "k", 2000);
+    hand_over(&lock, &mine);
+    fake_nodes[2].refuses = 1;
+    is_int((int)redlock_adopt(&client, &lock, 1000), REDLOCK_OK, "r14: adopted");
+    is_int(extend(), REDLOCK_OK, "r14: extended by nodes 0 and 1");
+    fake_nodes[2].refuses = 0;
+}
+
+/* The same, but the round that succeeds last begins before node 2 votes again. Its yes in the next round must not count: the other
+   client was a holder in between, by the grant that node 2 has lost. */
+static void r14_a_round_that_began_without_its_vote(int adopted)
+{
+    unsigned i;
+    int extended = 0;
+    uint64_t until_us;
+
+    memset(&settings, 0, sizeof settings);
+    settings.longest_ttl_ms = 30000;
+    begin(3);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].server.age_s = 1000;
+    lock.ttl_ms = 2000;
+    fake_put(2, "k", "another", 30000); /* granted now, for 30 s */
+    is_int(acquire(0), REDLOCK_OK, "r14: held by nodes 0 and 1, another client was granted node 2");
+    fake_pass(&client, 10 * MS);
+    lose_keys(2);
+    fake_nodes[2].server.age_s = 0;
+    for (i = 0; i < 4; i++) {
+        is_int(extend(), REDLOCK_OK, "r14: extended by nodes 0 and 1");
+        fake_pass(&client, 300 * MS);
+    }
+    ok(has_token(2, &lock), "r14: node 2 is repaired");
+    if (adopted)
+        adopt_without_node_2();
+    fake_nodes[1].hung = 1; /* for us */
+    for (i = 0; i < 8; i++) {
+        extend();
+        fake_pass(&client, 300 * MS);
+    }
+    ok(fake_find(1, "k", 1) == NULL,
+       "r14: our key has expired on node 1: granted to the other client, which has the lock");
+    until_us = fake_now_us + 40000 * MS;
+    while (fake_now_us < until_us) { /* our keys on nodes 0 and 2 stay */
+        extended += extend() == REDLOCK_OK;
+        fake_pass(&client, 300 * MS);
+    }
+    is_int(extended, 0, "r14: never extended after that");
+    ok(has_token(0, &lock) && has_token(2, &lock), "r14: nodes 0 and 2 have our key");
+    redlock_deinit(&client);
+}
+
 /* All servers have restarted with their keys, and have no vote. The release needs none. */
 /* Node 2 restarts empty, and is repaired. It may not vote for long: there is no hurry to extend the lock for its sake. */
 static void r14_no_haste_for_a_node_that_may_not_vote(void)
@@ -785,5 +843,7 @@ int main(void)
     r14_no_haste_for_a_node_that_may_not_vote();
     r14_a_release_needs_no_vote();
     r14_a_grant_that_the_node_forgot();
+    r14_a_round_that_began_without_its_vote(0);
+    r14_a_round_that_began_without_its_vote(1);
     return done_testing();
 }

@@ -267,6 +267,31 @@ static void r09_a_repaired_node_becomes_a_member_soon(unsigned extensions)
     release(100);
 }
 
+/* But not while it has no vote: then it becomes no member, however often it is asked. */
+static void r09_a_repaired_node_without_a_vote(void)
+{
+    unsigned i;
+
+    memset(&settings, 0, sizeof settings);
+    settings.longest_ttl_ms = 30000;
+    begin(3);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].server.age_s = 1000;
+    warm_up();
+    lock.ttl_ms = 3000;
+    is_int(acquire(0), REDLOCK_OK, "r09: held");
+    redlock_auto_extend_start(&client, &lock, 100);
+    fake_pass(&client, 10 * MS);
+    lose_keys(2);
+    fake_nodes[2].server.age_s = 0;
+    fake_pass(&client, 1000 * MS);
+    ok(lock.extended == 1 && has_token(2, &lock), "r09: extended, the third is repaired");
+    fake_pass(&client, 900 * MS);
+    is_int((int)lock.extended, 1, "r09: not extended for its sake");
+    is_int(lock.members, 3, "r09: it is no member");
+    release(100);
+}
+
 /* ---- Late repairs --------------------------------------------------------------------------- */
 
 /* Starts an extension. When it was sent to node 2, all that follows on that connection is delayed, the repair
@@ -509,6 +534,7 @@ int main(void)
     }
     r09_a_repaired_node_becomes_a_member_soon(100);
     r09_a_repaired_node_becomes_a_member_soon(3);
+    r09_a_repaired_node_without_a_vote();
     r09_a_lost_lock_is_not_repaired();
     r09_an_extension_repairs();
     r09_repaired_nodes_do_not_count_at_once();

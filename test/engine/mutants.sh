@@ -138,8 +138,8 @@ R8|redlock.c|s/rl_has_failed\(c, lock, lock->members\)/rl_has_failed(c, lock, c-
 R8|hold.c|s/rl_now\(c\) < lock->valid_until_us/1/|late grants count only while the lock is valid
 R8|hold.c|s/rl_now\(c\) < (lock->valid_until_us\)\)\s+)rl_set\(&lock->members, bit\);/rl_now(c) < $1;/|a node that grants late becomes a member
 R8|redlock.c|s/rl_set\(&lock->members, lock->granted\);(\s+rl_set\(&lock->priv.attempt.proved)/if (lock->priv.state != RL_EXTENDING) $&/|a node that confirms an extension becomes a member
-R8|hold.c|s/else if \(\(lock->priv.attempt.proved & bit\) && rl_may_vote\(c, node\)\)/else if (0)/|also one whose yes comes after the decision
-R8|hold.c|s/else if \(\(lock->priv.attempt.proved & bit\) && rl_may_vote\(c, node\)\)/else if (rl_may_vote(c, node))/|but only if its generation was known before a round that succeeded
+R8|hold.c|s/else if \(lock->priv.attempt.proved & bit\)/else if (0)/|also one whose yes comes after the decision
+R8|hold.c|s/else if \(lock->priv.attempt.proved & bit\)/else/|but only if its generation was known before a round that succeeded
 R8|redlock.c|s/c->priv.all & ~\(unsigned\)lock->priv.round.fresh/c->priv.all/|a generation that was learned in a round is not proved by that round
 R8|hold.c|s/rl_clear\(&lock->priv.attempt.proved, bit\);//|another generation is not proved yet
 R8|redlock.c|s/rl_prolong\(c, lock\) \? REDLOCK_OK : REDLOCK_UNREACHABLE/rl_prolong(c, lock) ? REDLOCK_OK : REDLOCK_OK/|the new validity of an extension is above 0
@@ -215,13 +215,14 @@ R12|command.c|s/if \(rl_is_unclear_denial\(text\)\)/if (0)/|the error names the 
 R13|node.c|s/other->priv.last_run == node->priv.run/0/|one server, one vote
 R13|node.c|s/other->priv.last_run == node->priv.run/rl_is_up(other) \&\& $&/|one server, one vote, also when the first address is disconnected
 R13|node.c|s/node->priv.run = node->priv.last_run = 0;/node->priv.run = 0;/|a node that leads to another server than before is not that one any more
-R14|redlock.c|s/return rl_may_vote\(c, node\) \|\|\s+\(rl_is\(command, RL_EXTENDS\) &&/return rl_may_vote(c, node) || (!rl_is(command, RL_EXTENDS) ||/|a quarantined server has no vote in an acquire
+R14|redlock.c|s/rl_is\(reply->command, RL_WRITES & ~RL_EXTENDS\)/0/|a quarantined server has no vote in an acquire
 R14|node.c|s/ \+ 2000000;/;/|2 s are added to the quarantine, because uptime has whole seconds
 R14|node.c|s/wait_us > age_us/0/|the quarantine ends sooner for a server that is older
-R14|redlock.c|s/\(rl_is\(command, RL_EXTENDS\) && \(lock->members & node->priv.bit\) != 0\)/rl_is(command, RL_EXTENDS)/|in an extension it has one as a member only
-R14|redlock.c|s/\(rl_is\(command, RL_EXTENDS\) && \(lock->members & node->priv.bit\) != 0\)/0/|but there it has one: a held lock survives when all servers restart, one after the other
-R14|hold.c|s/\(lock->priv.attempt.proved & bit\) && rl_may_vote\(c, node\)/(lock->priv.attempt.proved \& bit)/|no late yes makes it a member
-R14|redlock.c|s/reply->vote == RL_YES && rl_is\(reply->command, RL_WRITES\) &&(\s+!rl_has_vote)/reply->vote == RL_YES \&\&$1/|its reply to a release counts
+R14|hold.c|s/rl_without_vote\(c, c->priv.all & ~\(unsigned\)lock->members\)/0/|in an extension it has one as a member only, and a round that began before it votes makes it none
+R14|client.c|s/node->priv.votes_us = REDLOCK_NEVER;/;/|nor does one that began before its age was known
+R14|redlock.c|s/RL_WRITES & ~RL_EXTENDS/RL_WRITES/|but there it has one: a held lock survives when all servers restart, one after the other
+R14|hold.c|s/c->priv.all & ~\(unsigned\)lock->members\)\)/c->priv.all))/|also in the next round
+R14|redlock.c|s/rl_is\(reply->command, RL_WRITES & ~RL_EXTENDS\) &&/!rl_is(reply->command, RL_EXTENDS) \&\&/|its reply to a release counts
 R14|client.c|s/longest_ms != 0 && lock->ttl_ms > longest_ms/0/|no TTL above longest_ttl_ms
 R10|client.c|s/if \(lock->extended >= client->[^)]*\)[^;]*;//|the limit of extensions
 R10|hold.c|s/lock->extended\+\+;/;/|extensions are counted
@@ -334,7 +335,7 @@ R5|node.c|s/rl_clear\(&c->priv.in\[node->state\], bit\);//|a node is in one stat
 R5|client.c|s/client->priv.all = client->priv.in\[REDLOCK_NODE_IDLE\] =/client->priv.all =/|a node is idle at first
 R10|redlock.c|s/rl_renewal_hasten\(c, lock\);/;/|a node that has the key becomes a member soon
 R10|hold.c|s/lock->priv.op.renewals > 1 && //|the last automatic extension is not spent on that
-R10|hold.c|s/if \(!rl_may_vote\(c, rl_first_node\(c, left\)\)\)/if (0)/|nor is any for a node that may not vote
+R10|hold.c|s/return nodes & ~rl_without_vote\(c, nodes\)/return nodes/|nor is any for a node that may not vote
 R10|hold.c|s/if \(lock->priv.op.renewals != RL_NO_LIMIT\)//|automatic extensions without a limit have none
 R5|node.c|s/if \(node->priv.was_idle\)(\s+due_us)/if (0)$1/|a connection that was idle may be half open: it is given up soon
 R5|node.c|s/c->priv.now_us > node->priv.changed_us \+ c->priv.settings.stall_ms \* RL_MS_US;/1;/|but only one that was idle for stall_ms
