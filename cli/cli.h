@@ -478,9 +478,9 @@ uint64_t now_us(void);
 /* Sleeps for wait_us, but not beyond until_us, nor when a signal arrives. fds[].revents, 0 before, tell which descriptors are
    ready. */
 void sleep_on(struct pollfd *fds, unsigned count, uint64_t wait_us, uint64_t until_us);
-/* How long this process did not run since the last call, although no sleep was under way; 0: for less than 0.2 s. A call that
-   blocks counts as such a pause. */
-uint64_t last_pause_us(void);
+/* How long this process did not run between the last call and the time `*now`, although no sleep was under way; 0: for less than
+   0.2 s. A call that blocks counts as such a pause. */
+uint64_t last_pause_us(uint64_t *now);
 
 /* ---- Verbs: each returns the exit status ---- */
 

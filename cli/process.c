@@ -397,12 +397,13 @@ void sleep_on(struct pollfd *fds, unsigned count, uint64_t wait_us, uint64_t unt
     woke_us = end_us;
 }
 
-uint64_t last_pause_us(void)
+uint64_t last_pause_us(uint64_t *now)
 {
-    uint64_t now = now_us(), pause_us;
+    uint64_t pause_us;
 
-    note_delay(woke_us, now);
-    woke_us = now;
+    *now = now_us();
+    note_delay(woke_us, *now);
+    woke_us = *now;
     pause_us = paused_us;
     paused_us = 0;
     return pause_us;

@@ -359,11 +359,13 @@ static void turn_with_job(void)
 static struct job_end supervise(void)
 {
     struct job_end end;
+    uint64_t now;
 
-    last_pause_us();
+    last_pause_us(&now);
     for (;;) {
-        uint64_t pause_us = last_pause_us(), now = now_us();
+        /* this process may be stopped at each place: the pause must not come before the end */
         int is_over = job_take(&end);
+        uint64_t pause_us = last_pause_us(&now);
         if (!is_over && now >= run.take_over_us) {
             job_take_over(&end);
             is_over = 1;

@@ -1066,6 +1066,8 @@ static unsigned dice(unsigned most)
     return (unsigned)rand() % most;
 }
 
+static char last_hit[40]; /* what hit() did */
+
 /* Signals one of: redlock, the guard, the command, another process of the job. Returns whom it has stopped; 0: nobody. */
 static pid_t hit(struct program run)
 {
@@ -1075,7 +1077,11 @@ static pid_t hit(struct program run)
     unsigned whom = dice(8);
     pid_t pid = whom < 2 ? run.pid : whom < 4 ? guard_of(run) : process(run, names[dice(5)]);
 
-    printf("# signal %d to %s\n", number, whom < 2 ? "redlock" : whom < 4 ? "guard" : "the job");
+    snprintf(last_hit, sizeof last_hit, "signal %d to %s", number,
+             whom < 2   ? "redlock"
+             : whom < 4 ? "guard"
+                        : "the job");
+    printf("# %s\n", last_hit);
     signal_to(pid, number);
     return number == SIGSTOP ? pid : 0;
 }
@@ -1087,18 +1093,18 @@ static void kills(void)
     enum { ROUNDS = 20 };
     unsigned seed = (unsigned)time(NULL);
     struct program run, waits;
-    int round, overlaps = 0, begun = 0;
+    int round, overlaps = 0, overlapped, begun = 0;
     pid_t stopped;
 
     nodes();
     srand(seed);
     printf("# seed %u\n", seed);
-    run = start("run", "-t", "6", "-k", "1", "x", "-c", many, NULL);
+    run = start("run", "-t", "12", "-k", "1", "x", "-c", many, NULL);
     for (round = 0; round < ROUNDS; round++) {
         if (process(run, "deaf") == 0 || process(run, "orphan") == 0)
             break;
         begun++;
-        waits = start("run", "-t", "6", "-k", "1", "x", "-c", many, NULL);
+        waits = start("run", "-t", "12", "-k", "1", "x", "-c", many, NULL);
         sleep_ms((long)dice(200));
         stopped = hit(run);
         sleep_ms((long)dice(500));
@@ -1106,7 +1112,11 @@ static void kills(void)
         ok(process(waits, "shell") != 0, "round %d: the next job begins", round);
         signal_to(stopped, SIGCONT);
         ends(&run);
-        overlaps += strstr(wrote(waits, 'o'), "overlap") != NULL;
+        overlapped = strstr(wrote(waits, 'o'), "overlap") != NULL;
+        overlaps += overlapped;
+        if (overlapped)
+            fprintf(stderr, "# after %s a process was left\n%s%s", last_hit, wrote(run, 'e'),
+                    wrote(waits, 'e'));
         run = waits;
     }
     signal_to(run.pid, SIGTERM);
