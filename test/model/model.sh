@@ -1,6 +1,6 @@
 #!/bin/sh
 # model.sh BUILD_DIR [full] - checks the models with spin: what must hold does, over all states; and each
-# rule that is taken out is noticed. TAP. `full` adds the longer runs (some minutes, 4 GB at most).
+# rule that is taken out is noticed. TAP. `full` adds the longer runs (half an hour, 4 GB at most).
 #
 # A line of the table: what is expected | model | variant | what it shows. Expected: "holds", or the
 # assertion that must fail.
@@ -12,15 +12,16 @@ build=${1:?folder for the builds}/model
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$build"
 
-# Most runs of extensions let one attempt of two extend (EXTC=1): the other one acquires and releases. Repairs multiply
-# the states, so most runs with repairs have a ttl of two ticks: T=2 is enough for each of their mutants to fail.
+# Most runs of extensions let one attempt of two extend (EXTC=1): the other one acquires and releases. A ttl of two
+# ticks (T=2) is enough for each mutant of generations to fail; a quarantine that is too short needs three.
 table() {
     cat <<'END'
 holds|redlock|-DC=2|R3: two clients, three nodes, clocks that drift
 holds|redlock|-DC=2 -DT=6 -DD=2|R3: more drift, longer ttl
 holds|redlock|-DN=4 -DC=2 -DT=3|R3: four nodes
-holds|redlock|-DC=2 -DT=3 -DEXT -DLATEXT -DHEAL -DEXTC=1|R2, R8, R8b, R9: extensions, repairs, abandoned connections
-holds|redlock|-DC=2 -DT=2 -DEXT -DHEAL -DEXTC=1 -DLATE=0 -DVANISH=1 -DPROMPT|R9: a key vanishes; repairs are answered in time
+holds|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DSTALE -DDEAD|R2, R8, R9: extensions, repairs, late commands, late replies
+holds|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DDEAD -DVANISH=1 -DOWN|R9: a key of the holder vanishes
+holds|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DDEAD -DADOPT|R9: another process adopts the lock
 holds|redlock|-DC=2 -DK=1 -DQUAR=4|R14: a crash that loses keys, and quarantine
 holds|fence|-DC=2|R16: two attempts, three nodes, keys and messages lost at any moment
 holds|fence|-DN=4 -DC=2 -DINIT=1|R16: four nodes
@@ -29,19 +30,23 @@ holds|fence|-DC=2 -DLOSS=1 -DCLOCK=10|R16: a lost count, and proposals by good c
 v[k]==0|redlock|-DC=2 -DDRIFT=0|without: drift
 v[k]==0|redlock|-DC=2 -DT=6 -DD=2 -DDRIFT=1|without: enough drift
 v[k]==0|redlock|-DC=2 -DNOELAPSED|without: the time that acquiring took
-v[k]==0|redlock|-DC=2 -DT=3 -DEXT -DEXTC=1 -DEXTNOELAPSED|without: the time that extending took
+v[k]==0|redlock|-DC=2 -DT=3 -DEXT -DEXTC=1 -DDEAD -DNOCREATE -DEXTNOELAPSED|without: the time that extending took
 v[k]==0|redlock|-DC=3 -DT=3 -DBLINDDEL|without: the compare in a release
-v[k]==0|redlock|-DC=2 -DT=3 -DEXT -DEXTC=1 -DBLINDEXT|without: the compare in an extension
-v[k]==0|redlock|-DC=2 -DT=3 -DEXT -DTTL2=2 -DEXTC=1 -DSHORTEN|R8, without: extensions that never shorten
+lost[c]|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DNOCREATE -DBLINDEXT|without: the compare in an extension
+v[k]==0|redlock|-DC=2 -DT=3 -DEXT -DTTL2=2 -DEXTC=1 -DDEAD -DNOCREATE -DSHORTEN|R8, without: extensions that never shorten
 v[k]==0|redlock|-DC=2 -DK=1|without: quarantine after a crash
 v[k]==0|redlock|-DC=2 -DK=1 -DQUAR=2|without: a quarantine that is long enough
 v[k]==0|redlock|-DC=3 -DT=3 -DK=1 -DQUAR=1|without: a quarantine that is long enough
 v[k]==0|redlock|-DN=4 -DC=2 -DQSZ=2|without: a quorum above the half
-before[c]|redlock|-DC=2 -DT=2 -DEXT -DHEAL -DEXTC=1 -DLATE=0 -DVANISH=1 -DPROMPT -DSAMEROUND|R9, without: a later round
-lost[c]|redlock|-DC=2 -DT=2 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DRECREATE|R9, without: repaired nodes not counting at once
-lost[c]|redlock|-DC=2 -DT=2 -DEXT -DLATEXT -DEXTC=1 -DANYMEMBER|R8, without: only members counting
-lost[c]|redlock|-DC=2 -DT=2 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DREPAIRSUSPECT|R8b, without: one unanswered command that creates the key
-lost[c]|redlock|-DC=2 -DT=2 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DSETDOUBT|R8b, without: nodes suspect because of a SET
+lost[c]|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DSAMEGEN|R9, without: a new generation in each command that creates the key
+lost[c]|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DDEAD -DANYMEMBER|R8, without: only members counting
+lost[c]|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DDEAD -DNOFRESH|R9, without: a generation that was known before the round began
+v[k]==0|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DNOCREATE -DSTALE -DDELAY -DOLDVOTE|R8, without: votes only in the round that was asked
+lost[c]|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DKEEPMEM|R9, without: another generation takes the membership
+lost[c]|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DDEAD -DRECREATE|R9, without: repaired nodes not counting at once
+lost[c]|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DDEAD -DJOINANY|R8, without: only a round that succeeded makes members
+lost[c]|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DDEAD -DSTALE -DLATEWON|R9, without: known before the round that succeeded, and not only before the present one
+lost[c]|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DDEAD -DGRANTANY|R8, without: late grants only while the lock is valid
 aft[k]|fence|-DC=2 -DEXTCHK -DEXTANY|without: only members counting
 aft[k]|fence|-DC=2 -DEXTCHK -DEXTLATE|without clocks: late grants do not count
 f[k]==f[c]|fence|-DC=2 -DACK_OWNED|without: the same count, a second round that takes a larger one
@@ -50,33 +55,38 @@ f[k]==f[c]|fence|-DC=2 -DACK_BLIND|without: the compare in the second round
 f[k]==f[c]|fence|-DC=2 -DLOSS=1|without: counts that are kept
 END
     [ "${1:-}" != full ] || cat <<'END'
-before[c]|redlock|-DC=2 -DT=2 -DEXT -DHEAL -DEXTC=1 -DLATE=0 -DVANISH=1|R9, without: a round that began before a repair was answered makes no member
-before[c]|redlock|-DC=2 -DT=2 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DVANISH=2 -DFRESH|two keys vanish: another client counts a vote that the node forgot before the repair
-holds|redlock|-DC=2 -DT=2 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DVANISH=1 -DFRESH|R9: a key vanishes
-before[c]|redlock|-DC=2 -DT=2 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DVANISH=1 -DFRESH -DSAMEROUND|R9, without: a later round
-holds|redlock|-DC=2 -DT=2 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DADOPT|R8b: another process adopts the lock
-lost[c]|redlock|-DC=2 -DT=2 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DNOSUSPECT|R8b, without: suspect nodes
-lost[c]|redlock|-DC=2 -DT=2 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DADOPT -DADOPTALL|R8b, without: what an adopter does not know is suspect
-lost[c]|redlock|-DC=2 -DT=2 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DOLDROUND|R8b, without: repairs of former rounds
-lost[c]|redlock|-DC=2 -DT=2 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DBLINDREPAIR|R8b, without: asking before a repair
-lost[c]|redlock|-DC=2 -DT=2 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DK=1 -DKEEP -DFIRSTDOUBT|R8b, without: every abandoned connection
-lost[c]|redlock|-DC=2 -DT=2 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DADOPT -DK=1 -DKEEP -DHEARDBEFORE|R8b, without: unheard
-v[k]==0|redlock|-DC=2 -DT=2 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DK=1|R14 with repairs, without: quarantine after a crash
-holds|redlock|-DC=2 -DT=2 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DK=1 -DQUAR=2|R14: a crash that loses keys, quarantine, and repairs
-holds|redlock|-DC=2 -DT=2 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DADOPT -DK=1 -DKEEP|R8b: an adopter does not know the restarted process
-holds|redlock|-DN=4 -DC=2 -DT=2 -DEXT -DHEAL -DEXTC=1 -DLATE=0|R9: four nodes
-holds|redlock|-DC=2 -DT=2 -DEXT -DHEAL -DLATE=0|R9: both clients extend and repair
-holds|redlock|-DC=2 -DT=3 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DADOPT|R8b: another process adopts the lock, longer ttl
-holds|redlock|-DC=2 -DT=3 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DK=1 -DKEEP|R8b: a restart that keeps the keys
-holds|redlock|-DC=2 -DT=3 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DKILL|R8b: a former connection that the server has closed
-holds|redlock|-DC=2 -DT=2 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DVANISH=1 -DFRESH -DKILL|R8b, R9: the same, and a key vanishes
-holds|redlock|-DC=2 -DT=3 -DEXT -DLATEXT -DEXTC=1|R2, R8: extensions, also after the validity has ended
-holds|redlock|-DC=2 -DT=3 -DEXT -DTTL2=2 -DEXTC=1|R8: extensions by two ttls
-holds|redlock|-DC=2 -DT=3 -DEXT -DTTL2=2 -DLATEXT -DEXTC=1|R8: extensions by two ttls, also late ones
+holds|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DSTALE|R2, R8, R9: extensions, with what is known of keys that have gone
+holds|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DSTALE -DDELAY -DNOCREATE|R8: each yes is under way for any time; no repairs
+holds|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DSTALE -DVANISH=1|R9: a key of any client vanishes, with what is known of keys that have gone
+holds|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DSTALE -DDEAD -DVANISH=2 -DOWN|R9: two keys of the holder vanish
+holds|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DSTALE -DDEAD -DVANISH=3 -DOWN|R9: three keys of the holder vanish
+before[c]|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DSTALE -DDEAD -DVANISH=2|two keys vanish: another client counts a vote that the node has forgotten
+holds|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DSTALE -DDEAD -DVANISH=2 -DVOID|R9: two keys vanish, and no forgotten vote counts
+holds|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DSTALE -DADOPT|R9: another process adopts the lock, with what is known of keys that have gone
+holds|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DSTALE -DADOPT -DVANISH=1|R9: the same, and a key vanishes
+holds|redlock|-DC=2 -DT=3 -DEXT -DEXTC=1 -DSTALE -DDEAD|R2, R8, R9: longer ttl
+holds|redlock|-DC=2 -DT=3 -DEXT -DEXTC=1 -DSTALE -DDEAD -DTTL2=2|R8: extensions by two ttls
+holds|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DSTALE -DDEAD -DK=1 -DQUAR=2|R14: a crash that loses keys, and repairs
+holds|redlock|-DC=2 -DT=3 -DEXT -DEXTC=1 -DSTALE -DDEAD -DTTL2=2 -DSHORT -DK=1 -DQUAR=3|R14: the same, and extensions shorter than the ttl
+holds|redlock|-DC=2 -DT=3 -DEXT -DEXTC=1 -DSTALE -DDEAD -DTTL2=2 -DSHORT -DK=1 -DQUAR=3 -DSOME|R14: the same, and a node may keep its key, also with an earlier end
+holds|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DSTALE -DDEAD -DK=1 -DQUAR=2 -DADOPT|R14: a crash that loses keys, and another process adopts the lock
+holds|redlock|-DN=4 -DC=2 -DT=2 -DEXT -DEXTC=1 -DSTALE -DDEAD|R8, R9: four nodes
+holds|redlock|-DC=2 -DT=2 -DEXT -DSTALE -DDEAD|R8, R9: both clients extend and repair
 holds|redlock|-DN=5 -DC=2 -DT=3|R3: five nodes
 holds|redlock|-DC=3 -DT=3|R3: three clients
-holds|redlock|-DC=2 -DT=3 -DEXT|R8: both clients extend
 holds|redlock|-DC=2 -DK=2 -DQUAR=4|R14: two crashes
+holds|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DSTALE -DVANISH=1 -DKEEPGONE|not needed, R9: a key that is gone takes membership and generation
+holds|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DSTALE -DDEAD -DVANISH=1 -DUNASKED|not needed, R8: a yes to the round that makes a member
+holds|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DSTALE -DDEAD -DGRANTOLD|not needed, R9: a later round for a late grant
+before[c]|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DDEAD -DVANISH=1 -DSAMEROUND|R9, without: a later round for repaired nodes
+lost[c]|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DADOPT -DADOPTANY|R9, without: generations that are handed over
+before[c]|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DADOPT -DVANISH=1 -DADOPTVALID|R9, without: the same, but the first one that a member tells is taken while the lock is valid
+lost[c]|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DADOPT -DADOPTSAME|R9, without: other generations in the repairs of an adopter
+v[k]==0|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DDEAD -DK=1|R14 with repairs, without: quarantine after a crash
+v[k]==0|redlock|-DC=2 -DT=3 -DEXT -DEXTC=1 -DSTALE -DDEAD -DTTL2=2 -DSHORT -DK=1 -DQUAR=3 -DQUARSET|R14, without: a round in which a node has no vote makes it no member
+lost[c]|redlock|-DC=2 -DT=3 -DEXT -DEXTC=1 -DSTALE -DDEAD -DTTL2=2 -DSHORT -DK=1 -DQUAR=3 -DQUARLATE|R14, without: nor later, by a yes that comes when it has one
+v[k]==0|redlock|-DC=2 -DT=3 -DEXT -DEXTC=1 -DSTALE -DDEAD -DTTL2=2 -DSHORT -DK=1 -DQUAR=3 -DQUARGRANT|R14, without: nor does its grant
+v[k]==0|redlock|-DC=2 -DT=3 -DEXT -DEXTC=1 -DSTALE -DDEAD -DTTL2=2 -DSHORT -DK=1 -DQUAR=3 -DADOPT -DQUARADOPT|R14, without: an adopter knows which nodes have no vote
 aft[k]|fence|-DC=2 -DEXTCHK -DDUP|R1, without: a SET sent once only
 holds|fence|-DC=3|R16: three attempts
 holds|fence|-DN=5 -DC=2|R16: five nodes
@@ -91,22 +101,24 @@ while IFS='|' read -r expected model variant what; do
     rm -rf "$folder"
     mkdir -p "$folder"
     verdict="did not run"
-    case $variant in # compiling takes longer than a small run
-    *REPAIRSUSPECT | *NOSUSPECT | *FIRSTDOUBT) optimize='-O1 -DREVERSE' ;; # finds it in half the time, or less
-    *EXT*) optimize=-O1 ;;
+    case "$expected $variant" in # compiling takes longer than a small run
+    holds*EXT* | *KEEPMEM | *ADOPT* | *VANISH* | *EXT*QUAR*) optimize=-O1 ;;
     *) optimize=-O0 ;;
     esac
+    [ "$expected" = holds ] || optimize="$optimize -DREVERSE" # finds most of them in half the time, or less
     # shellcheck disable=SC2086 # a list of words
     if (cd "$folder" && spin $variant -a "$here/$model.pml" >spin.out 2>&1 &&
         gcc $optimize -w -DSAFETY -DCOLLAPSE -DMEMLIM=4000 -o pan pan.c 2>gcc.out &&
-        timeout 1800 ./pan -m200000 >pan.out 2>&1); then
+        timeout 7200 ./pan -m500000 >pan.out 2>&1); then
         states=$(sed -n 's/^ *\([0-9.e+]*\) states, stored.*/\1/p' "$folder/pan.out")
         failed=$(sed -n 's/^pan:1: assertion violated //p' "$folder/pan.out" | head -n 1)
+        cost=$(sed -n 's/^pan: elapsed time \([0-9]*\).*/\1 s/p; s/^ *\([0-9]*\)[.0-9]*[^0-9]*total actual memory usage$/\1 MB/p' \
+            "$folder/pan.out" | sort -k 2 | paste -s -d ' ')
         if grep -q -e 'max search depth too small' -e 'Search not completed' -e 'out of memory' \
             "$folder/pan.out" && [ -z "$failed" ]; then
             verdict="not all states were searched"
         elif [ "$expected" = holds ] && [ -z "$failed" ] && grep -q 'errors: 0' "$folder/pan.out"; then
-            verdict= note="holds, $states states, all of them"
+            verdict= note="holds, $states states, all of them; $cost"
         elif [ "$expected" != holds ] && [ "${failed#*"$expected"}" != "$failed" ]; then
             verdict= note="violated, as it must be: $failed"
         else
