@@ -140,6 +140,8 @@ static unsigned rl_without_vote(const struct redlock_client *c, unsigned nodes)
 {
     unsigned left;
 
+    if (REDLOCK_MINIMAL)
+        return 0;
     for (left = nodes; left != 0; left &= left - 1)
         if (rl_may_vote(c, rl_first_node(c, left)))
             nodes &= ~rl_lowest(left);
