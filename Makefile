@@ -143,11 +143,11 @@ ONE_CORE = $(B)/single/redlock_core.c
 ONE_ORDER = resp.c command.c node.c wait.c hold.c redlock.c client.c
 
 amalgamation: $(ONE) $(ONE_CORE) ## the library as one file beside redlock.h, in build/single: redlock_all.c; for firmware redlock_core.c
-$(ONE): $(LIB) $(HEADERS) tools/amalgamate.awk Makefile
+$(ONE): $(LIB) extra/url.c $(HEADERS) tools/amalgamate.awk Makefile
 	@mkdir -p $(@D)
-	awk -f tools/amalgamate.awk redlock.h > $(@D)/redlock.h
-	awk -f tools/amalgamate.awk net.c $(ONE_ORDER) > $@
-# Without net.c: no system header.
+	awk -f tools/amalgamate.awk redlock.h extra/url.h > $(@D)/redlock.h
+	awk -f tools/amalgamate.awk net.c $(ONE_ORDER) extra/url.c > $@
+# Without net.c and url.c: no system header.
 $(ONE_CORE): $(ONE)
 	awk -f tools/amalgamate.awk $(ONE_ORDER) > $@
 

@@ -13,7 +13,7 @@ TIGHT = -DREDLOCK_OWED_MAX=1 -DREDLOCK_PIPELINE_MAX=4 -DREDLOCK_SEND_MAX=603
 LOCK_TESTS = $(notdir $(basename $(wildcard test/engine/lock_*_test.c)))
 PROGRAMS = resp_test queue_test $(LOCK_TESTS) sim fake_test net_test server_test node_test url_test
 SIM = $(wildcard test/engine/sim*.c)
-HELPERS = test/engine/fake.c test/engine/mini.c test/lib/servers.c extra/url.c
+HELPERS = test/engine/fake.c test/engine/mini.c test/lib/servers.c
 VARIANTS = cc gcc clang gcc-san clang-san clang-msan single small large
 
 CC-cc = $(CC)
@@ -39,7 +39,7 @@ endef
 
 .SECONDEXPANSION: # of the folder that a test is in
 define variant
-$(call objects,$(1),$(HELPERS) $(or $(LIB-$(1)),$(LIB)))
+$(call objects,$(1),$(HELPERS) $(or $(LIB-$(1)),$(LIB) extra/url.c))
 $(B)/$(1)/%: $$$$(wildcard test/*/$$$$*.c) $$(OBJECTS-$(1))
 	$$(COMPILE-$(1)) $$< $$(OBJECTS-$(1)) -o $$@
 $(B)/$(1)/queue_test: test/unit/queue_test.c test/engine/lock_options.h test/lib/tap.h $(CORE) $(HEADERS) Makefile # includes node.c

@@ -1,4 +1,4 @@
-# amalgamate.awk - joins our files into one, to stdout. For redlock.h: puts our other headers where they are included.
+# amalgamate.awk - joins our files into one, to stdout. For redlock.h and url.h: puts our other headers where they are included.
 # For the .c files: one after the other, including only redlock.h. No date, no path: the same input
 # gives the same bytes.
 #
@@ -16,7 +16,8 @@ BEGIN {
     print ""
     print "   SPDX-FileCopyrightText: the redlock authors"
     print "   SPDX-License-Identifier: MIT */"
-    if (ARGC > 2) { # the .c files
+    sources = ARGV[1] ~ /\.c$/
+    if (sources) {
         print "#define REDLOCK_PRIVATE static"
         print "#ifdef __GNUC__ /* with REDLOCK_API static, functions that you do not call */"
         print "#pragma GCC diagnostic push"
@@ -26,7 +27,7 @@ BEGIN {
 }
 
 END {
-    if (ARGC > 2) {
+    if (sources) {
         print "#ifdef __GNUC__"
         print "#pragma GCC diagnostic pop"
         print "#endif"
@@ -64,6 +65,6 @@ $0 == "#include \"core.h\"" {
     next
 }
 
-$0 == "#include \"resp.h\"" { print "#include \"redlock.h\""; next } # which has redlock_config.h, too
+$0 == "#include \"resp.h\"" || $0 == "#include \"url.h\"" { print "#include \"redlock.h\""; next } # which has all other headers, too
 
 { print }

@@ -125,6 +125,22 @@ for language in 'gcc -std=c99 -x c' 'clang -std=c99 -x c' 'g++ -std=c++11 -x c++
 done
 check "with app.c" gcc -std=c99 -I. "$folder/app.c" redlock_all.c -o app
 check "the program runs" ./app
+cat >list.c <<'END'
+#include "redlock.h"
+#include <string.h>
+int main(void)
+{
+    const char *list = "a:1,redis://:word@b:2,c:3";
+    struct redlock_url url;
+    unsigned count = 0;
+
+    while (redlock_url_next(&list, &url) == NULL && url.address[0] != '\0')
+        count += strlen(url.address) == 3 && (strcmp(url.address, "b:2") != 0 || strcmp(url.password, "word") == 0);
+    return count != 3;
+}
+END
+listed() { gcc -std=c99 -Wall -Wextra -Werror -I. list.c redlock_all.c -o list && ./list; }
+check "a list of nodes with the single file" listed
 exported() { # only names with our prefixes
     gcc -c redlock_all.c -o one.o && ! nm -g --defined-only one.o | awk '{ print $3 }' | grep -v '^redlock_\|^resp_'
 }
