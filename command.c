@@ -60,8 +60,8 @@ static const char rl_take_script[] =
     "c('set',K[i],A[1],'px',A[2])end return 1";
 /* Sets the key and counts the grant. Returns -1 when the key exists, else the new counter: at
    least the proposal, which comes as two halves of 32 bits. Lua 5.1 counts in doubles, which are
-   exact below 2^53; a larger counter is refused before anything is stored. The names are those of the
-   arguments. R16 */
+   exact below 2^53; a larger counter is refused before anything is stored. The names are those of
+   the arguments. R16 */
 #define RL_LUA_FENCE(ttl, high, low)                                                               \
     "if c('exists',K[1])==1 then return-1 end local n=math.max("                                   \
     "N(c('get',K[2])or 0)+1,N(" high ")*4294967296+N(" low "))if n>=2^53 then "                    \
@@ -74,15 +74,16 @@ static const char rl_confirm_script[] = "if c('get',K[1])~=A[1]then return-1 end
                                         "c('set',K[2],('%.0f'):format(n))return n";
 static const char rl_fence_suffix[] = ":fence";
 
-/* The wait queue, R19: KEY:wait is a sorted set of names, with the moment when each began to wait, in
-   ms; KEY:wait:NAME is the lease of a waiter. Its value is the time, in ms, that the waiter has for an
-   attempt once it is told; 0: it was told. The scripts of a waiter name its lease as a key, because
-   servers before 7.2 notify of the keys that a script names. A release names only that of the lock, so
-   users without permission for the queue can still release. An error in what is done with the queue
-   only means that this node keeps none. Arguments behind the token: the name; the moment in two halves of 32 bits,
-   below 2^32 how long the caller has waited; the time of the lease; the value of it.
-   X: whether there is a queue, or none. A key with another type, without an end, or with other names
-      is not ours, and is left alone.
+/* The wait queue, R19: KEY:wait is a sorted set of names, with the moment when each began to wait,
+   in ms; KEY:wait:NAME is the lease of a waiter. Its value is the time, in ms, that the waiter has
+   for an attempt once it is told; 0: it was told. The scripts of a waiter name its lease as a key,
+   because servers before 7.2 notify of the keys that a script names. A release names only that of
+   the lock, so users without permission for the queue can still release. An error in what is done
+   with the queue only means that this node keeps none. Arguments behind the token: the name; the
+   moment in two halves of 32 bits, below 2^32 how long the caller has waited; the time of the
+   lease; the value of it.
+   X: whether there is a queue, or none. A key with another type, without an end, or with other
+      names is not ours, and is left alone.
    F: the name at a place, from 0, when the dead in front of it are dropped: those without a lease.
    E: enters the queue, or renews the lease, which never gets shorter. Returns the moment and the
       place. What is changed is read behind that, or the server would not tell this caller of it.
@@ -104,8 +105,8 @@ static const char rl_fence_suffix[] = ":fence";
     "if t and t>0 and w~=n then P('set',l..w,0,'px',t)end end end "
 /* An attempt: the gate, and then what SET or rl_fence_script does. Refuses while another client has
    the key, and while others stand in front; these are told. Returns 1 or the counter. If it is
-   refused: the moment, or 0 where it stands in no queue; the place, from 0; how long the key lives, -2
-   if it is free; and the token there; with a blank between them. R19 */
+   refused: the moment, or 0 where it stands in no queue; the place, from 0; how long the key lives,
+   -2 if it is free; and the token there; with a blank between them. R19 */
 static const char rl_gate_script[] = RL_LUA_QUEUE
     "local v,w,s,p=P('get',k)if(v or K).err then return v end "
     "if X()then w=F(0)if v or w and w~=n then s,p=E()end end "
@@ -114,8 +115,8 @@ static const char rl_gate_script[] = RL_LUA_QUEUE
     "if w then P('zrem',q,n)P('del',l..n)end "
     "if not K[3]then v=P('set',k,A[1],'px',A[7])return v.err and v or 1 end " RL_LUA_FENCE(
         "A[7]", "A[8]", "A[9]");
-/* Releases one key as rl_delete_script, and takes the caller out of the queue; or puts it back, if the
-   moment is given. If the key is free then, it tells the first two. R19 */
+/* Releases one key as rl_delete_script, and takes the caller out of the queue; or puts it back, if
+   the moment is given. If the key is free then, it tells the first two. R19 */
 static const char rl_leave_script[] = RL_LUA_QUEUE
     "local v=P('get',k)local d=type(v)=='string'and v:sub(1,m)==A[1]:sub(1,m)and P('del',k)"
     "if d and d~=1 then return d end local x=X()if not A[3]then P('zrem',q,n)P('del',l..n)"
@@ -478,8 +479,8 @@ REDLOCK_PRIVATE int rl_is_denial(const struct resp_item *item)
                              "ASK\0CROSSSLOT\0ERR The user ex\0ERR ACL failure\0");
 }
 
-/* A number in decimal in front of a blank, and moves *at behind it. Returns 0 if there is none, or it is
-   not below 2^53. */
+/* A number in decimal in front of a blank, and moves *at behind it. Returns 0 if there is none, or
+   it is not below 2^53. */
 static int rl_take_number(const char **at, const char *end, uint64_t *number)
 {
     const char *p = *at;

@@ -253,14 +253,14 @@ enum {
     RL_FAR = 10000                        /* places behind this one are not told apart */
 };
 
-/* What a release replies where another client has the key, or the end of what the gate replies, from
-   `at`: the token there, of which the first bytes are known, up to the end of the text. *left_ms: how
-   long the key lives; UINT32_MAX: it does not expire. */
+/* What a release replies where another client has the key, or the end of what the gate replies,
+   from `at`: the token there, of which the first bytes are known, up to the end of the text.
+   *left_ms: how long the key lives; UINT32_MAX: it does not expire. */
 REDLOCK_PRIVATE const char *rl_holder_of(const struct resp_item *item, const char *at,
                                          uint32_t *left_ms);
 
-/* Writes what the lease of a waiter has behind the key of the lock: RL_LEASE_TAIL bytes, without a NUL.
-   R19 */
+/* Writes what the lease of a waiter has behind the key of the lock: RL_LEASE_TAIL bytes, without a
+   NUL. R19 */
 REDLOCK_PRIVATE void rl_put_lease(char *text, const struct redlock_lock *lock);
 
 /* How the gate has refused a waiter. R19 */
@@ -593,25 +593,25 @@ REDLOCK_PRIVATE int rl_wait_begins(struct redlock_client *c, struct redlock_lock
 /* Whether the pause is over: its time is up, which a notification shortens. R7 */
 REDLOCK_PRIVATE int rl_wait_is_over(struct redlock_client *c, struct redlock_lock *lock);
 
-/* An acquire ends without the lock: leaves the wait queue. If a notification was meant for it, another
-   waiter of this client gets that. R7, R19 */
+/* An acquire ends without the lock: leaves the wait queue. If a notification was meant for it,
+   another waiter of this client gets that. R7, R19 */
 REDLOCK_PRIVATE void rl_wait_ends(struct redlock_client *c, struct redlock_lock *lock);
 
-/* Nodes report that this key has changed, of which only the first `known` bytes are known: the lock with
-   it may be free. NULL: all keys have. R7, R19 */
+/* Nodes report that this key has changed, of which only the first `known` bytes are known: the lock
+   with it may be free. NULL: all keys have. R7, R19 */
 REDLOCK_PRIVATE void rl_notify(struct redlock_client *c, unsigned nodes, const void *key,
                                size_t key_size, size_t known);
 
 /* Notifies the waiters of this client after a release. R7 */
 REDLOCK_PRIVATE void rl_notify_own(struct redlock_client *c, const struct redlock_lock *lock);
 
-/* Before an attempt, or the rollback of one: what the nodes are told of the waiter. Returns -1 without
-   entropy. R19 */
+/* Before an attempt, or the rollback of one: what the nodes are told of the waiter. Returns -1
+   without entropy. R19 */
 REDLOCK_PRIVATE int rl_queue_begin(struct redlock_client *c, struct redlock_lock *lock);
 REDLOCK_PRIVATE void rl_queue_again(const struct redlock_client *c, struct redlock_lock *lock);
 
-/* A node has refused an attempt at the gate. Returns the rest of the reply, as rl_place_of; NULL: nobody
-   has the lock. R19 */
+/* A node has refused an attempt at the gate. Returns the rest of the reply, as rl_place_of; NULL:
+   nobody has the lock. R19 */
 REDLOCK_PRIVATE const char *rl_queue_refused(struct redlock_lock *lock,
                                              const struct redlock_node *node);
 
@@ -658,8 +658,8 @@ static inline int rl_has_key(const struct redlock_lock *lock, const void *key, s
     return 0;
 }
 
-/* Whether the lock has a wait queue, which is that of one key. A node must be able to tell a waiter by
-   its whole lease key. R19 */
+/* Whether the lock has a wait queue, which is that of one key. A node must be able to tell a waiter
+   by its whole lease key. R19 */
 static inline int rl_is_fair(const struct redlock_client *c, const struct redlock_lock *lock)
 {
     return REDLOCK_FAIR && c->priv.settings.fair && rl_extra_keys(lock) == 0 &&

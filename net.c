@@ -57,8 +57,8 @@
 /* With REDLOCK_WITHOUT_... a function or a flag is not used where it exists either. */
 
 /* The functions of <sys/random.h> came with glibc 2.25, musl 1.1.20, Android 9 and macOS 10.12; a
-   toolchain may have a newer header than its target. A compiler that cannot be asked for a header is
-   older. On Linux getrandom is better: getentropy may block soon after boot. */
+   toolchain may have a newer header than its target. A compiler that cannot be asked for a header
+   is older. On Linux getrandom is better: getentropy may block soon after boot. */
 #if (defined(__linux__) || defined(__APPLE__)) && defined(__has_include)
 #if __has_include(<sys/random.h>) && (!defined(__ANDROID_API__) || __ANDROID_API__ >= 28) &&        \
     (!defined(__GLIBC__) || __GLIBC__ > 2 || __GLIBC_MINOR__ >= 25)

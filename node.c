@@ -11,10 +11,11 @@
        handshake is answered: a hung server accepts connections. A connection on which nothing came
        for stall_ms may have been dropped in silence: it is connected again at once when a reply has
        taken half as long again as a vote may, beyond the round trip.
-   R12 Handshake first: HELLO 3 with user, password, and a name for the connection; AUTH, which counts where HELLO is refused,
-       whatever the words: such a connection uses RESP2; then SELECT. Nothing else is queued before
-       all of it is queued, only releases before all of it is answered, and nothing counts before
-       that. A denied permission that is optional turns its feature off.
+   R12 Handshake first: HELLO 3 with user, password, and a name for the connection; AUTH, which
+       counts where HELLO is refused, whatever the words: such a connection uses RESP2; then SELECT.
+       Nothing else is queued before all of it is queued, only releases before all of it is
+       answered, and nothing counts before that. A denied permission that is optional turns its
+       feature off.
    R13 One server, one vote. Each server is asked for its run_id. A node is not used when another
        node, connected or not, has said the same.
    R14 Delayed restart. With longest_ttl_ms a server that may have lost keys is sent everything, but
@@ -584,8 +585,8 @@ static unsigned rl_native_release(unsigned command, const char *version)
     return REDLOCK_MINIMAL || !has_it ? RL_DELETE : command;
 }
 
-/* An item of the reply to HELLO, which is a list of names and values; some values are lists. Returns
-   an error that only another configuration fixes. */
+/* An item of the reply to HELLO, which is a list of names and values; some values are lists.
+   Returns an error that only another configuration fixes. */
 static enum rl_error rl_hello_replied(struct redlock_node *node, const struct resp_item *item)
 {
     unsigned what = node->priv.hello_next;

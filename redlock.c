@@ -23,10 +23,10 @@
        release:
            ask all nodes that were asked to delete it, if it is ours  RELEASING
 
-   The rules. R3, R8, R9, R13, R14 and R16 keep two holders apart; R1 and R4 keep attempts apart; the
-   others are for progress, and save time. Those of a held lock stand in hold.c, those of a waiter in
-   wait.c, those of connections in node.c. Code and tests cite them by number. R5, R12 to R14: node.c.
-   R6, R7, R19: wait.c. R8 to R10: hold.c. R17 and R18 are gone.
+   The rules. R3, R8, R9, R13, R14 and R16 keep two holders apart; R1 and R4 keep attempts apart;
+   the others are for progress, and save time. Those of a held lock stand in hold.c, those of a
+   waiter in wait.c, those of connections in node.c. Code and tests cite them by number. R5, R12 to
+   R14: node.c. R6, R7, R19: wait.c. R8 to R10: hold.c. R17 and R18 are gone.
 
    R1  Fresh token. T1 is read before the first byte of an attempt is queued. Each attempt has a
        new random token, and a command that creates the key is sent once per node and attempt. So a
@@ -868,10 +868,10 @@ static unsigned rl_releasing_command(const struct redlock_client *c,
     return rl_is_fair(c, lock) ? RL_LEAVE : RL_DELETE;
 }
 
-/* How the lock is released on a node: by its cheapest release, if that serves the lock. A native one
-   compares the whole value, so the key must be in the generation of the token. It serves one key,
-   tells no waiters, and does not say why it has not deleted. The hash is that of the script for
-   random tokens. R9, R11, R19 */
+/* How the lock is released on a node: by its cheapest release, if that serves the lock. A native
+   one compares the whole value, so the key must be in the generation of the token. It serves one
+   key, tells no waiters, and does not say why it has not deleted. The hash is that of the script
+   for random tokens. R9, R11, R19 */
 static unsigned rl_release_for(const struct redlock_client *c, const struct redlock_lock *lock,
                                const struct redlock_node *node)
 {

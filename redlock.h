@@ -27,8 +27,8 @@
    Threads: a client with its nodes and locks belongs to one thread at a time. Clients are
    independent.
    After fork() the child may only call redlock_deinit. Calls that return a redlock_status, except
-   redlock_init, return REDLOCK_FORKED there; operations in progress complete with REDLOCK_FORKED, and
-   nothing is sent.
+   redlock_init, return REDLOCK_FORKED there; operations in progress complete with REDLOCK_FORKED,
+   and nothing is sent.
    Time: durations are milliseconds in uint32_t, names end in _ms; moments are microseconds of a
    monotonic clock in uint64_t, names end in _us. Where a call says how long it blocks,
    node_timeout_ms stands for the time limit of the slowest node that the call needs: see the
@@ -59,7 +59,7 @@ extern "C" {
 #endif
 
 #define REDLOCK_VERSION_MAJOR 0 /* may break callers */
-#define REDLOCK_VERSION_MINOR 4 /* adds, never breaks */
+#define REDLOCK_VERSION_MINOR 4 /* adds; before 1.0 it may break callers, too */
 #define REDLOCK_VERSION_PATCH 0 /* fixes */
 #define REDLOCK_VERSION "0.4.0"
 #define REDLOCK_VERSION_NUMBER 4000 /* 1000000 * major + 1000 * minor + patch */
@@ -105,10 +105,11 @@ REDLOCK_API uint32_t redlock_version(void);
 struct redlock_settings {
     /* Votes needed, N/2+1..N; default N/2+1. More tolerates faulty nodes, but fewer failed ones. */
     uint32_t quorum;
-    /* How long an attempt waits for the reply of a near node, 1..60000; default 50. A far node has
-       its smoothed round trip and four times the variation of it, or half of node_timeout_ms more,
-       as in RFC 6298; if it did not reply before a call ended, twice the time that it had. At most
-       stall_ms, and a quarter of the ttl. R15 */
+    /* How long an attempt waits for the reply of a near node, 1..60000; default 50. For a far node
+       it waits longer, as RFC 6298 does for TCP: for the smoothed round trip, and four times its
+       variation or half of node_timeout_ms more. A node that has not replied when a call ends has,
+       in the next call, twice the time that it had. At most stall_ms, and a quarter of the ttl.
+       R15 */
     uint32_t node_timeout_ms;
     /* A connection that owes a reply, or is not up, for longer than this is closed, 1..600000;
        default twice node_timeout_ms, at least 1000. An attempt waits this long for a quorum of
@@ -136,18 +137,20 @@ struct redlock_settings {
        1..65535; REDLOCK_NONE: none; default 100. [Redlock] asks for a limit. R10 */
     uint32_t extend_max;
     /* The longest ttl that any client of these servers uses, 1..0x7fffffff; default 0: off. A
-       server may have lost its keys when it started, so it does not vote until this much time has
-       passed since then; where INFO is not permitted, since it was connected. [Redlock], "delayed
-       restarts"; R14. It does not detect FLUSHALL, a failover, or a restart that INFO hides. */
+       server may have lost its keys when it started, so it has no vote in an acquire until this much
+       time has passed since then; where INFO is not permitted, since it was connected. In an
+       extension it votes if it still has the key of before. [Redlock], "delayed restarts"; R14. It
+       does not detect FLUSHALL, a failover, or a restart that INFO hides. */
     uint32_t longest_ttl_ms;
     /* 1: waiters stand in a queue, and the waiter that has waited longest comes first; default 0:
        waiters retry at random. A hint: clients without it, and clients that do not wait, may come
-       first. The nodes keep the queue at KEY:wait, and the lease of each waiter at KEY:wait:NAME, for
-       3 * retry_delay_max_ms + 1000 ms after its last attempt, longer far behind. So a lock whose key
-       ends in ":wait", or in ":wait:" and 16 hex digits, is refused. The nodes must notify, permit TIME,
-       ZADD, ZRANK, ZRANGE and ZREM, and keys that begin with KEY; a node that does not keeps no queue,
-       nor does Redis before 6.2. No effect on locks with extra keys or token_is_label, or with keys
-       longer than RESP_TEXT_MAX - 22 bytes. Refused in a build without REDLOCK_FAIR. R19 */
+       first. The nodes keep the queue at KEY:wait, and the lease of each waiter at KEY:wait:NAME,
+       for 3 * retry_delay_max_ms + 1000 ms after its last attempt, longer far behind. So a lock
+       whose key ends in ":wait", or in ":wait:" and 16 hex digits, is refused. The nodes must
+       notify, permit TIME, ZADD, ZRANK, ZRANGE and ZREM, and keys that begin with KEY; a node that
+       does not keeps no queue, nor does Redis before 6.2. No effect on locks with extra keys or
+       token_is_label, or with keys longer than RESP_TEXT_MAX - 22 bytes. Refused in a build without
+       REDLOCK_FAIR. R19 */
     uint32_t fair;
 };
 
@@ -195,10 +198,11 @@ struct redlock_node {
 
     struct redlock_node_private priv;
 
-    /* You set these before redlock_init, after redlock_node_init or in a cleared struct; `address` and
-       `password` also while the state is IDLE or DOWN. The strings must live until redlock_deinit. */
+    /* You set these before redlock_init, after redlock_node_init or in a cleared struct; `address`
+       and `password` also while the state is IDLE or DOWN. The strings must live until
+       redlock_deinit. */
     const char *address;  /* "10.0.0.1:6379", "[fe80::1]:6379", "unix:/run/redis.sock": numeric, see
-                             redlock_resolve for host names. What it means is up to struct redlock_io */
+                             redlock_resolve for names. What it means is up to struct redlock_io */
     const char *user;     /* ACL user, Redis 6; needs a password. NULL: "default" */
     const char *password; /* any bytes but NUL; never part of an error. NULL: none */
     uint32_t database;    /* 0, the first, needs no permission; others need SELECT */
@@ -249,8 +253,8 @@ struct redlock_lock {
     const struct redlock_key *extra_keys;
     uint8_t extra_key_count; /* 0: none */
     uint8_t holder_size;     /* bytes at `holder` */
-    /* Your buffer for the holder's token when refused; NULL: none. At most RESP_TEXT_MAX bytes and
-       a NUL, cut off at holder_size. */
+    /* Your buffer for the holder's token when refused, also at each attempt while an acquire waits;
+       NULL: none. At most RESP_TEXT_MAX bytes and a NUL, cut off at holder_size. */
     char *holder;
     void *user_data; /* yours */
 
@@ -266,8 +270,8 @@ struct redlock_lock {
     uint16_t extended;
     /* Random, new at each attempt; hex on the wire. R1 */
     uint8_t token[20];
-    /* Which command has created the key on each node: the last 8 hex digits of the token there, which a
-       repair changes; 0: not known. R9 */
+    /* Which command has created the key on each node: the last 8 hex digits of the token there,
+       which a repair changes; 0: not known. R9 */
     uint32_t generation[REDLOCK_NODES_MAX];
     /* How long the lock of `holder` lives after it refused. 0xffffffff: it does not expire; 0: not
        known. */
@@ -386,12 +390,12 @@ REDLOCK_API void redlock_abandon(struct redlock_client *client, struct redlock_l
 REDLOCK_API const char *redlock_holder_label(const struct redlock_lock *lock);
 
 /* Takes over a lock that another client of the same nodes, in the same order, holds, maybe in
-   another process: set the keys, ttl_ms, token, label, `members` and `generation` as they are
-   there (and fencing_token), and pass the time that was left there, less what the transfer took,
-   ttl_ms at most; 0: only to release it, which needs no `generation`. A member without a known
-   generation is none: with these an extension proves as much as there. R9. Sends nothing. The other client then calls redlock_abandon.
-   REDLOCK_OK, _ALREADY_HELD, _FORKED or _INVALID_ARGUMENT; with REDLOCK_MINIMAL it is always
-   refused. */
+   another process. Set the keys, ttl_ms, token, label, `members` and `generation` as they are
+   there, and fencing_token. Pass the time that was left there, less what the transfer took, ttl_ms
+   at most; 0: only to release it, which needs no `generation`. A member whose generation is not
+   known is none, so that an extension proves as much as it does there. R9. Sends nothing. The other
+   client then calls redlock_abandon. REDLOCK_OK, _ALREADY_HELD, _FORKED or _INVALID_ARGUMENT; with
+   REDLOCK_MINIMAL it is always refused. */
 REDLOCK_API enum redlock_status redlock_adopt(struct redlock_client *client,
                                               struct redlock_lock *lock, uint32_t remaining_ms);
 
@@ -456,7 +460,7 @@ REDLOCK_API struct redlock_lock *redlock_next_completed(struct redlock_client *c
 
 /* One turn of a loop that has nothing else to wait for: redlock_tick; then, if no lock is complete,
    waits with io->wait until a node is ready, the next tick is due, or longest_us has passed
-   (REDLOCK_NEVER: no limit), and handles the events. Returns what redlock_next_completed returns. */
+   (REDLOCK_NEVER: no limit), and handles the events. Returns as redlock_next_completed does. */
 REDLOCK_API struct redlock_lock *redlock_turn(struct redlock_client *client, uint64_t longest_us);
 
 /* ---- The system below: for authors of an I/O table ------------------------------------------- */

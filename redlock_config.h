@@ -60,9 +60,9 @@
 
 #ifndef REDLOCK_MINIMAL
 /* 1: no more than [Redlock] asks for, see redlock.h. Without fencing tokens (R16); notification of
-   waiters and RESP3, which refuses replicas (R7, R12); the run_id of servers and longest_ttl_ms (R13,
-   R14); texts for people, and lock.holder; repair of nodes that lost the key, auto-extension, several
-   keys, release by commands of the server, and redlock_adopt. */
+   waiters and RESP3, which refuses replicas (R7, R12); the run_id of servers and longest_ttl_ms
+   (R13, R14); texts for people, and lock.holder; repair of nodes that lost the key, auto-extension,
+   several keys, release by commands of the server, and redlock_adopt. */
 #define REDLOCK_MINIMAL 0
 #endif
 #ifndef REDLOCK_FAIR

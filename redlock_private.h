@@ -131,8 +131,8 @@ struct redlock_lock_private {
     /* Of a waiter in the wait queue, see wait.c. R19 */
     struct {
         uint64_t began_us; /* a moment: the acquire began */
-        /* The same by the clocks of the nodes, in ms, once they agree on it; until then, below 2^32, how
-           long it has waited. And what each node has said; 0: nothing. */
+        /* The same by the clocks of the nodes, in ms, once they agree on it; until then, below
+           2^32, how long it has waited. And what each node has said; 0: nothing. */
         uint64_t since_ms, since_on[REDLOCK_FAIR ? REDLOCK_NODES_MAX : 1];
         uint32_t lease_ms;    /* how long its lease lasts */
         uint32_t answer_ms;   /* how long its lease lasts once it is told */

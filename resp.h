@@ -1,9 +1,9 @@
 /* resp.h - RESP, the Redis wire protocol: encoder and streaming decoder.
 
    Sans I/O: bytes enter and leave through memory that the caller names. No allocation, no clock, no
-   system call, no global. RESP2 and, unless REDLOCK_MINIMAL is set, RESP3. Nothing here knows what a
-   lock is. Source of the format: "Redis serialization protocol specification", redis.io/docs; below
-   [RESP]. Threads: one object, one thread at a time; different objects are independent.
+   system call, no global. RESP2 and, unless REDLOCK_MINIMAL is set, RESP3. Nothing here knows what
+   a lock is. Source of the format: "Redis serialization protocol specification", redis.io/docs;
+   below [RESP]. Threads: one object, one thread at a time; different objects are independent.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */

@@ -1,5 +1,5 @@
-/* wait.c - when a waiter asks again: pauses, notifications that end them, and the wait queue. Called by
-   redlock.c, which has the states. A wrong answer here costs time, and never a lock.
+/* wait.c - when a waiter asks again: pauses, notifications that end them, and the wait queue.
+   Called by redlock.c, which has the states. A wrong answer here costs time, and never a lock.
 
    R6  Retry with growing, random pauses. A failed attempt ends when the outcome and its reason are
        known. Contention is retried after a random part of a few round trips, a few times. More
@@ -10,14 +10,14 @@
        notification is no vote.
    R19 Wait queue. A hint, never a vote: whoever passes the gate is granted or refused the lock as
        without it. With the setting `fair` an attempt that may wait is one script: a gate, then what
-       SET or FENCE does. The gate enters the waiter into the queue of the node, or renews its lease,
-       drops dead waiters at the front, and refuses while others stand in front. A release, and a
-       waiter that gives up, takes its own name out, and tells the first two: these make an attempt,
-       the second one later, in case the first is dead. A waiter that is told and does not come loses
-       its place. A rollback puts the waiter back. A waiter that is not told asks when its pause is
-       over, which renews its lease. There is nothing else.
-       All nodes have a waiter at the same moment: the median of what they have replied first. Without
-       that each of several waiters could be the first on fewer than a quorum.
+       SET or FENCE does. The gate enters the waiter into the queue of the node, or renews its
+       lease, drops dead waiters at the front, and refuses while others stand in front. A release,
+       and a waiter that gives up, takes its own name out, and tells the first two: these make an
+       attempt, the second one later, in case the first is dead. A waiter that is told and does not
+       come loses its place. A rollback puts the waiter back. A waiter that is not told asks when
+       its pause is over, which renews its lease. There is nothing else.
+       All nodes have a waiter at the same moment: the median of what they have replied first.
+       Without that each of several waiters could be the first on fewer than a quorum.
        A node that cannot keep the queue grants without it, and so does one that cannot notify.
 
    SPDX-FileCopyrightText: the redlock authors
@@ -169,9 +169,9 @@ REDLOCK_PRIVATE const char *rl_queue_refused(struct redlock_lock *lock,
     return NULL;
 }
 
-/* A waiter in the queue was refused. It comes back when its turn may be near. But if the lock is free,
-   and it is one of the first two, or was told: when those in front of it have had time to ask, or are dead, and
-   have lost their places. R6, R19 */
+/* A waiter in the queue was refused. It comes back when its turn may be near. But if the lock is
+   free, and it is one of the first two, or was told: when those in front of it have had time to
+   ask, or are dead, and have lost their places. R6, R19 */
 static void rl_queue_pauses(struct redlock_client *c, struct redlock_lock *lock)
 {
     uint32_t trip_us = rl_brief_trip_us(c), turns_us = rl_turns_us(c, lock);
@@ -192,8 +192,8 @@ static void rl_queue_pauses(struct redlock_client *c, struct redlock_lock *lock)
     rl_lock_enter(lock, RL_PAUSING, c->priv.now_us + 1 + pause_us);
 }
 
-/* A waiter that is told asks: the first one at once, when a quorum tells it; else later, in case that
-   another one is the first. A server that tells for nothing is heeded a few times. R19 */
+/* A waiter that is told asks: the first one at once, when a quorum tells it; else later, in case
+   that another one is the first. A server that tells for nothing is heeded a few times. R19 */
 static void rl_queue_heeds(struct redlock_client *c, struct redlock_lock *lock)
 {
     uint32_t trip_us = rl_brief_trip_us(c);
@@ -251,7 +251,8 @@ static int rl_waits_for_a_holder(const struct redlock_lock *lock)
     return lock->priv.state == RL_ROLLING_BACK || lock->priv.state == RL_PAUSING;
 }
 
-/* Whether the key is the lease of this waiter. So long a key is known to its end, see rl_is_fair. R19 */
+/* Whether the key is the lease of this waiter. So long a key is known to its end, see rl_is_fair.
+   R19 */
 static int rl_is_lease(const struct redlock_lock *lock, const char *key, size_t key_size)
 {
     char tail[RL_LEASE_TAIL];
@@ -262,8 +263,8 @@ static int rl_is_lease(const struct redlock_lock *lock, const char *key, size_t 
     return memcmp(key + lock->key_size, tail, sizeof tail) == 0;
 }
 
-/* Whether the change of a key tells a waiter in the queue: that of its lease; or that of the lock, if it
-   is one of the first two, as nobody tells them when the lock expires. R19 */
+/* Whether the change of a key tells a waiter in the queue: that of its lease; or that of the lock,
+   if it is one of the first two, as nobody tells them when the lock expires. R19 */
 static int rl_queue_is_told(const struct redlock_lock *lock, int is_of_the_lock, const void *key,
                             size_t key_size)
 {
@@ -308,8 +309,8 @@ REDLOCK_PRIVATE void rl_notify(struct redlock_client *c, unsigned nodes, const v
         }
 }
 
-/* Tells the waiter in the queue of this key that has waited longest: the servers tell no waiter of the
-   client that has released it. R19 */
+/* Tells the waiter in the queue of this key that has waited longest: the servers tell no waiter of
+   the client that has released it. R19 */
 static void rl_queue_tell_own(struct redlock_client *c, const struct redlock_key *key)
 {
     struct redlock_lock *lock, *oldest = NULL;
