@@ -1,8 +1,9 @@
 /* lock.c - acquire, extend and release over lwIP, with times: lwIP in a Linux process, on a tap device. lwIP is Debian's
    liblwip-dev; on a board replace start_network and entropy.
 
-   Build:
-       cc -std=gnu99 -I/usr/include/lwip lock.c redlock_lwip.c client.c redlock.c hold.c wait.c node.c command.c resp.c -llwip -lpthread -o lock
+   Build, in the folder of the library:
+       make amalgamation && cc -std=gnu99 -I/usr/include/lwip -Ibuild/single examples/lwip/lock.c examples/lwip/redlock_lwip.c \
+           build/single/redlock_core.c -llwip -lpthread -o lock
 
    Set up, as root (liblwip 2.1.3 writes longer frames past the end of its buffers):
        ip tuntap add dev tap0 mode tap

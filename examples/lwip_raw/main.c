@@ -310,7 +310,7 @@ static int hold(void)
     unsigned extended = 0;
 
     if (!REDLOCK_MINIMAL)
-        (void)redlock_auto_extend_start(&client, &lock, 65534);
+        (void)redlock_auto_extend_start(&client, &lock, REDLOCK_NO_LIMIT);
     while (board_now_us() < until_us) {
         valid_until_us = lock.valid_until_us;
         turn(); /* ... and a step of the work, if redlock_remaining_ms leaves time for it ... */

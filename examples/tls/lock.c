@@ -1,7 +1,7 @@
 /* lock.c - acquire, extend and release over TLS, with times.
 
    Build, in the folder of the library:
-       cc -std=c99 -I. -Iextra examples/tls/lock.c extra/redlock_tls.c client.c redlock.c hold.c wait.c node.c command.c resp.c net.c \
+       make && cc -std=c99 -I. -Iextra examples/tls/lock.c extra/redlock_tls.c build/libredlock.a \
            -lmbedtls -lmbedx509 -lmbedcrypto -o lock
 
    Run, the second with a client certificate:

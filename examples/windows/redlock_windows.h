@@ -2,9 +2,9 @@
 
        redlock_init(&client, redlock_windows(), nodes, 3, NULL);
 
-   CMake builds them into the library on Windows. By hand:
-       x86_64-w64-mingw32-gcc -std=c99 -I. -Iexamples/windows lock.c examples/windows/redlock_windows.c \
-           client.c redlock.c hold.c wait.c node.c command.c resp.c -lws2_32 -lbcrypt -o lock.exe
+   CMake builds them into the library on Windows. By hand, after `make amalgamation`:
+       x86_64-w64-mingw32-gcc -std=c99 -Ibuild/single -Iexamples/windows lock.c \
+           examples/windows/redlock_windows.c build/single/redlock_core.c -lws2_32 -lbcrypt -o lock.exe
 
    Addresses are numeric: "10.0.0.1:6379", "[fe80::1%3]:6379", where 3 is the number of the interface. There is no
    redlock_resolve and no unix: address. A fork is not noticed: Windows has none.
