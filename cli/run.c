@@ -198,8 +198,7 @@ static void look_for_twin(unsigned i)
 {
     redlock_mask bit = (redlock_mask)(1U << i);
 
-    if ((run.twins & bit) != 0 ||
-        strcmp(session.nodes[i].error, "is the same server as another node") != 0)
+    if ((run.twins & bit) != 0 || session.nodes[i].fault != REDLOCK_FAULT_SAME_SERVER)
         return;
     run.twins |= bit;
     say(LOG_WARNING, "%s: %s is the same server as another node, and has no vote", run.name,
