@@ -1,6 +1,6 @@
 #!/bin/sh
 # model.sh BUILD_DIR [full] - checks the models with spin: what must hold does, over all states; and each
-# rule that is taken out is noticed. TAP. `full` adds the longer runs (half an hour, 4 GB at most).
+# rule that is taken out is noticed. TAP. `full` adds the longer runs (half an hour, 2.1 GB at most).
 #
 # A line of the table: what is expected | model | variant | what it shows. Expected: "holds", or the
 # assertion that must fail.
