@@ -899,7 +899,7 @@ REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
 
     /* A connection that was idle may be half open: then it is connected again at once. R5 */
     if (node->priv.was_idle)
-        due_us = node->priv.changed_us + (node->rtt_us + node->priv.timeout_us) / 2;
+        rl_not_after(&due_us, node->priv.changed_us + (node->rtt_us + node->priv.timeout_us) / 2);
     if (node->priv.replied ||
         (c->priv.lost_untold & node->priv.bit)) /* it is disconnected already */
         return REDLOCK_NEVER;

@@ -278,6 +278,20 @@ static void r05_a_busy_connection_is_not_half_open(void)
     redlock_deinit(&client);
 }
 
+/* The connection of a node that is farther away than stall_ms is given up no later because it was idle. */
+static void r05_an_idle_connection_has_no_more_than_stall_ms(void)
+{
+    begin_with_defaults(3);
+    warm_up();
+    nodes[2].rtt_us = 5000 * MS;
+    fake_pass(&client, 5000 * MS);
+    fake_nodes[2].hung = 1;
+    is_int(acquire(0), REDLOCK_OK, "r05: two of three nodes grant, the third is far and silent");
+    fake_pass(&client, 1100 * MS);
+    ok(nodes[2].state != REDLOCK_NODE_READY, "r05: given up after stall_ms, although it was idle");
+    redlock_deinit(&client);
+}
+
 /* Time passes between two readings of the clock in a tick. A new connection is no idle one that may be half open: its first
    command has all the time that stall_ms gives. */
 static void r05_a_new_connection_is_not_half_open(void)
@@ -563,6 +577,7 @@ int main(void)
     r05_half_open_connections(3, 'e');
     r05_half_open_connections(3, 'r');
     r05_a_busy_connection_is_not_half_open();
+    r05_an_idle_connection_has_no_more_than_stall_ms();
     r05_a_new_connection_is_not_half_open();
     r05_any_event_ends_a_connect();
     if (!REDLOCK_MINIMAL) {

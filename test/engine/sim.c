@@ -867,7 +867,7 @@ static void change(struct client *c)
     note("change %u, server %u", what, server);
 }
 
-/* Calls after a change. Few extensions fail: more if connections were closed. At the end of enough calls to healthy servers the lock is whole. */
+/* Calls after a change. Few extensions fail: more if connections were closed, as a client closes one that was idle and is late. At the end of enough calls to healthy servers the lock is whole. */
 static void calls_after_a_change(struct client *c, unsigned calls)
 {
     uint64_t healthy_us = now_us;
@@ -876,8 +876,11 @@ static void calls_after_a_change(struct client *c, unsigned calls)
     unsigned most = FAILS_MAX + (c->closed ? CONNECT_FAILS_MAX : 0);
 
     for (i = 0; i < calls && broken == NULL; i++) {
+        uint64_t before_us = now_us;
         int status;
         pass_gap(c);
+        if (now_us - before_us > stall_ms() * MS)
+            most = FAILS_MAX + CONNECT_FAILS_MAX;
         healthy = bits(healthy_servers()) == server_count ? healthy + 1 : 0;
         if (healthy == 0)
             healthy_us = now_us;
