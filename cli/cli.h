@@ -233,6 +233,14 @@ struct holder {
     long long since_ms; /* since 1970 */
 };
 
+/* What the library appends to the key of a lock for keys of its own: the wait queue, the lease of a waiter (then a colon and the
+   name of the waiter follow), the counter of fencing tokens. */
+#define QUEUE_SUFFIX ":wait"
+#define COUNTER_SUFFIX ":fence"
+enum { WAITER_NAME = 16 /* hex digits */, SUFFIX_MAX = sizeof QUEUE_SUFFIX + WAITER_NAME };
+/* 1: the key ends like one of these, so it is not that of a lock. */
+int is_beside_a_lock(const char *key);
+
 /* FNV-1a: begin with this. */
 #define HASH_BEGIN 2166136261U
 uint32_t hash_more(uint32_t hash, const char *bytes, size_t size);

@@ -11,6 +11,23 @@
 #include <time.h>
 #include <unistd.h>
 
+static int ends_with(const char *key, size_t size, const char *suffix)
+{
+    size_t end = strlen(suffix);
+
+    return size > end && memcmp(key + size - end, suffix, end) == 0;
+}
+
+int is_beside_a_lock(const char *key)
+{
+    size_t size = strlen(key);
+
+    if (ends_with(key, size, QUEUE_SUFFIX) || ends_with(key, size, COUNTER_SUFFIX))
+        return 1;
+    return size > SUFFIX_MAX && ends_with(key, size - WAITER_NAME, QUEUE_SUFFIX ":") &&
+           strspn(key + size - WAITER_NAME, "0123456789abcdef") == WAITER_NAME;
+}
+
 uint32_t hash_more(uint32_t hash, const char *bytes, size_t size)
 {
     for (; size > 0; size--)

@@ -35,6 +35,7 @@ struct picture {
 void look_at(const char *key, struct picture *picture, uint32_t timeout_ms);
 /* How many clients stand in the wait queue of the lock on a quorum of the nodes. UNKNOWN_COUNT: too few nodes say it. On new
    connections, as look_at. */
+enum { UNKNOWN_COUNT = -1 };
 long count_waiters(const char *key, uint32_t timeout_ms);
 /* Asks all nodes for several keys, at most LOOK_MANY, on open connections: look_many sends one question for all keys; then
    look_take returns the picture of key n. */

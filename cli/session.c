@@ -73,8 +73,11 @@ void key_of(char key[REDLOCK_KEY_MAX + 1], const char *name)
     if (snprintf(key, REDLOCK_KEY_MAX + 1, "%s%s", options.prefix, name) > REDLOCK_KEY_MAX)
         die(EXIT_USAGE, "the name of a lock, with its prefix, has at most %d bytes",
             REDLOCK_KEY_MAX);
-    if (ends_as_queue(key) || ends_as_waiter(key))
-        die(EXIT_USAGE, "the key of this lock would be that of the queue of another one: %s", key);
+    if (is_beside_a_lock(key))
+        die(EXIT_USAGE,
+            "%s: no lock has a key that ends in " QUEUE_SUFFIX ", " COUNTER_SUFFIX
+            " or " QUEUE_SUFFIX ": and %d hex digits: such keys are for its queue and its counter",
+            name, (int)WAITER_NAME);
 }
 
 /* The lock of this key. */

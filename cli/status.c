@@ -230,21 +230,6 @@ static struct {
     const char *cut; /* why the list is not complete; NULL if it is complete */
 } found;
 
-static const char fence_suffix[] = ":fence"; /* of the counter of fencing tokens */
-enum { FENCE_SUFFIX = sizeof fence_suffix - 1 };
-
-static int ends_with(const char *key, const char *suffix)
-{
-    size_t size = strlen(key), end = strlen(suffix);
-
-    return size > end && strcmp(key + size - end, suffix) == 0;
-}
-
-static int ends_as_counter(const char *key)
-{
-    return ends_with(key, fence_suffix);
-}
-
 /* The index of the key, or the index where it must be inserted. */
 static unsigned place_of(const char *key)
 {
@@ -266,11 +251,11 @@ static void add_key(const char *key, size_t size)
 
     if (at < found.count && strcmp(found.bytes + found.key[at], key) == 0)
         return;
-    if (size > REDLOCK_KEY_MAX + LEASE_SUFFIX || strlen(key) != size) {
+    if (size > REDLOCK_KEY_MAX + SUFFIX_MAX || strlen(key) != size) {
         found.odd = 1;
     } else if (size > REDLOCK_KEY_MAX) {
         /* the counter, the queue and the leases of a long name are no locks either */
-        found.odd |= !ends_as_counter(key) && !ends_as_queue(key) && !ends_as_waiter(key);
+        found.odd |= !is_beside_a_lock(key);
     } else if (found.count == LIST_KEYS || size >= LIST_BYTES - found.used) {
         found.cut = "there are too many keys";
     } else {
@@ -353,25 +338,6 @@ static void find_keys(const char *pattern)
 }
 
 /* ---- redlock list: the holders ---- */
-
-/* The type of a foreign key, unless the node does not permit to ask for it. */
-static int may_be(const struct view *view, const char *type)
-{
-    return view->type[0] == '\0' || strcmp(view->type, type) == 0;
-}
-
-/* Keys of the library that are no locks: the counters of fencing tokens; the wait queues, and the leases of waiters. */
-static int is_about_a_lock(const char *key, const struct view *view)
-{
-    const char *name = key + strlen(options.prefix);
-
-    if (view->kind == FOREIGN)
-        return ends_as_queue(name) && may_be(view, "zset");
-    if (view->kind != PRESENT || strspn(view->value, "0123456789") != view->size)
-        return 0;
-    return ends_as_waiter(name) ? view->size <= LEASE_DIGITS
-                                : ends_as_counter(name) && view->left_ms == NO_END;
-}
 
 /* For the textfile collector of Prometheus, which wants all values of a metric together: they are kept here until the end. */
 static struct metric {
@@ -473,7 +439,7 @@ static void print_locks(void)
         look_many(keys, count);
         for (n = 0; n < count; n++) {
             look_take(n, &picture);
-            if (picture.holding > 0 && !is_about_a_lock(keys[n], &picture.view[picture.best]))
+            if (picture.holding > 0 && !is_beside_a_lock(keys[n]))
                 print_lock(keys[n] + prefix, &picture, printed++ == 0);
         }
     }

@@ -512,6 +512,29 @@ static void names(void)
     ok(on_most("b:x"), "--prefix overrides REDLOCK_PREFIX");
 }
 
+/* The library has keys of its own beside that of a lock: a lock of such a name would disturb it, or wait for ever. */
+static void reserved_names(void)
+{
+    static const char *const reserved[] = {"a:wait", "a:fence", "a:wait:0123456789abcdef", "wait",
+                                           "fence"};
+    static const char *const others[] = {"await", "a:waiter", "a:wait:", "a:wait:0123456789abcdeg",
+                                         "a:0123456789abcdef"};
+    size_t i;
+
+    nodes(3);
+    is_int(redlock("run", "--fence", "a", "true", NULL), 0, "a counter of fencing tokens is there");
+    for (i = 0; i < sizeof reserved / sizeof *reserved; i++) {
+        is_int(redlock("run", "-n", reserved[i], "echo", "ran", NULL), 64, "run %s", reserved[i]);
+        ok(strstr(wrote(last, 'e'), reserved[i]) != NULL && *wrote(last, 'o') == '\0',
+           "a message names it, and the command does not run");
+        is_int(redlock("acquire", "-n", "-t", "60", reserved[i], NULL), 64, "acquire %s",
+               reserved[i]);
+        is_int(redlock("status", reserved[i], NULL), 64, "status %s", reserved[i]);
+    }
+    for (i = 0; i < sizeof others / sizeof *others; i++)
+        is_int(redlock("run", "-n", others[i], "true", NULL), 0, "run %s", others[i]);
+}
+
 static void environment(void)
 {
     struct program run;
@@ -4365,8 +4388,8 @@ static void permissions_for_turns(void)
     ask_all("ACL", "SETUSER", "locker", "reset", "on", ">" SECRET, "~redlock:*", "+set", "+get",
             "+del", "+pexpire", "+pttl", "+eval");
     ask_all("ACL", "SETUSER", "locker", "+evalsha", "+exists", "+info", "+client|tracking");
-    ask_all("ACL", "SETUSER", "locker", "+zadd", "+zrank", "+zrange", "+zrem", "+time",
-            "+zcard", "+scan");
+    ask_all("ACL", "SETUSER", "locker", "+zadd", "+zrank", "+zrange", "+zrem", "+time", "+zcard",
+            "+scan");
     setenv("REDLOCK_NODES", list_of(3, "redis://locker:" SECRET "@"), 1);
     redlock("acquire", "-t", "60", "x", NULL);
     waiter = start("run", "x", self, "beat", beat_path("a"), NULL);
@@ -4669,6 +4692,7 @@ static const struct scenario {
     {"words", words},
     {"options", options},
     {"names", names},
+    {"reserved_names", reserved_names},
     {"environment", environment},
     {"nested", nested},
     {"nested_no_more", nested_no_more},
