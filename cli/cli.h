@@ -5,7 +5,7 @@
        run.c  lock.c  status.c  check.c judge.c report.c  bench.c    the verbs
        options.c  take.c  token.c                                    options, waiting for a lock, tokens
        session.c  look.c                                             a client and its lock; the value of a key
-       queue.c  talk.c  job.c                                        the waiters of this machine; plain commands to nodes; guard, command
+       queue.c  talk.c  ask.c  job.c                                 the waiters of this machine; plain commands to nodes; guard, command
        tls.c                                                         the I/O callbacks, with or without TLS
        nodes.c  holder.c  descendants.c                              the list of nodes; values at keys; the processes of the job
        names.c                                                       the nodes' addresses
@@ -55,6 +55,8 @@ enum {
 }; /* first connections: this many times the node timeout, while a majority of nodes is missing */
 enum { ALSO_MAX = 16, SLOTS_MAX = 256 };
 
+enum level { LOG_ERROR = 3, LOG_WARNING = 4, LOG_NOTICE = 5, LOG_DEBUG = 7 }; /* as syslog counts */
+
 /* ---- Options, in options.c ---- */
 
 /* The options of all verbs. Durations in milliseconds. */
@@ -69,7 +71,7 @@ struct options {
     long unavailable_ms, duration_ms, clock_window_ms;
     long conflict_status, count, clients;
     long slots; /* 0: one holder */
-    int verbose, quiet, json, here;
+    int verbose, quiet, json, here, mine;
     int log_levels; /* messages begin with their level, for the journal */
     int nonblock, keep_going;
     int fence, shell;
@@ -85,11 +87,9 @@ enum verb_bit {
     EXTEND = 4,
     RELEASE = 8,
     STATUS = 16,
-    LIST = 32,
-    CHECK = 64,
-    BENCH = 128,
-    PROBE = 256,
-    ALL = 511
+    CHECK = 32,
+    BENCH = 64,
+    ALL = 127
 };
 
 /* Reads the options of a verb from its arguments, and options that these do not set from the environment, then from the file.
@@ -130,6 +130,8 @@ unsigned quorum(void); /* the number of nodes that a lock needs */
 /* Reads addresses and passwords, looks up names (names_load), and sets options.node_timeout_ms if it was not
    given; exits with 78 and a message if the list is not usable. A name that is not resolved is an unreachable node. */
 void nodes_load(void);
+/* Prints why nodes failed, equal reasons in one line; one for each node, "": none. */
+void say_reasons(enum level level, const char *const *reason);
 /* The same, but one node may be listed twice: for check. */
 void nodes_read(void);
 /* 1: an address in the list has a password, or may have one, as the list is not valid. */
@@ -160,8 +162,6 @@ unsigned io_events(const struct redlock_node *node, unsigned wanted);
 int io_has_bytes(const struct redlock_node *node);
 
 /* ---- Text, in text.c ---- */
-
-enum level { LOG_ERROR = 3, LOG_WARNING = 4, LOG_NOTICE = 5, LOG_DEBUG = 7 }; /* as syslog counts */
 
 /* 0: a message is dropped if the reader of stderr is slow. It is 0 while a lock is held, because renewals must not wait. */
 extern int may_wait;
@@ -221,6 +221,7 @@ enum {
     ID_TEXT = 9,
     HOST_MAX = 64,
     TOKEN_DIGITS = 40, /* at the beginning of this program's values; the label follows */
+    OWNER_DIGITS = 32, /* of these: they say whose the key is */
     VALUE_MAX = REDLOCK_LABEL_MAX,
     WHO_MAX = 4 * REDLOCK_KEY_MAX, /* of a name or holder, printable */
     TOKEN_MAX = VALUE_MAX + 16     /* the token for users: the value, the members, a check */
@@ -230,7 +231,7 @@ enum {
 struct holder {
     char host[HOST_MAX + 1], label[120];
     long pid;
-    long long since_ms; /* since 1970 */
+    long long started_ms; /* when the holder began to ask for the lock, since 1970 */
 };
 
 /* What the library appends to the key of a lock for keys of its own: the wait queue, the lease of a waiter (then a colon and the
@@ -244,12 +245,10 @@ int is_beside_a_lock(const char *key);
 /* FNV-1a: begin with this. */
 #define HASH_BEGIN 2166136261U
 uint32_t hash_more(uint32_t hash, const char *bytes, size_t size);
-/* Nodes may have other values of one lock: a repair changes the last 8 of 40 hex digits. The end of what does not change, and
-   where it goes on. */
-size_t same_until(const char *value, size_t size, size_t *from);
-/* 8 hex digits for a value of any kind, computed from its first VALUE_MAX bytes. An id names a holder; it does not permit
-   to release the lock. */
-void id_of(char id[ID_TEXT], const char *value, size_t size);
+/* Whether two values of this size are those of one holder: a repair changes 8 of the digits. */
+int same_value(const char *one, const char *other, size_t size);
+/* 8 hex digits for a value of any kind, up to a NUL. An id names a holder; it does not permit to release the lock. */
+void id_of(char id[ID_TEXT], const char *value);
 /* Returns 1 if redlock(1) wrote the value, and the value names the holder. */
 int parse_holder(struct holder *holder, const char *value);
 /* The name of this host, as it stands in values: if it is too long, its end, which tells one container from another. */
@@ -293,8 +292,10 @@ void key_of(char key[REDLOCK_KEY_MAX + 1], const char *name);
 
 /* A client of all targets, and a lock on prefix + name. Exits if that is impossible. */
 void session_open(struct session *session, const char *name);
-/* Replaces the one lock by `count` slots, NAME/1 to NAME/count, in random order. One of them will be acquired. */
+/* Replaces the one lock by `count` slots in random order. One of them will be acquired. */
 void session_slots(struct session *session, const char *name, unsigned count);
+/* The name of a slot: NAME/COUNT.NUMBER, so programs that disagree about the count use other locks. Exits with 64 if it is too long. */
+void slot_name(char slot[REDLOCK_KEY_MAX + 1], const char *name, unsigned count, unsigned number);
 /* Adds further names to the lock. Sorts the keys by bytes, whatever the order of the names. Exits with 64 if the names are too
    long, or one occurs twice. */
 void session_extra(struct session *session, const char *const *names, unsigned count);
@@ -323,6 +324,12 @@ uint64_t session_watch(struct session *session, struct pollfd *fds);
 void session_serve(struct session *session, const struct pollfd *fds);
 
 unsigned count_nodes(redlock_mask mask);
+/* Why no quorum of nodes has answered, from the fault of each node: as an exit status, 77 if denials alone prevent a quorum, 78 if TLS
+   does, else 69; and as a text. */
+int failure_status(const enum redlock_fault *faults);
+const char *failure_text(const enum redlock_fault *faults);
+/* The same status for the nodes of a session. */
+int session_failure(const struct session *session);
 /* The error of this node, for users; "" if it has none. Valid until the next call. */
 const char *error_of(const struct session *session, unsigned i);
 /* Copies the errors of plain commands (talk.h), for error_of. */
@@ -497,8 +504,6 @@ int verb_acquire(int count, char **words);
 int verb_extend(int count, char **words);
 int verb_release(int count, char **words);
 int verb_status(int count, char **words);
-int verb_held(int count, char **words);
-int verb_list(int count, char **words);
 int verb_check(int count, char **words);
 int verb_bench(int count, char **words);
 

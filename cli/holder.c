@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 static int ends_with(const char *key, size_t size, const char *suffix)
@@ -35,20 +34,27 @@ uint32_t hash_more(uint32_t hash, const char *bytes, size_t size)
     return hash;
 }
 
-size_t same_until(const char *value, size_t size, size_t *from)
+/* Whether the value begins as those of the library. */
+static int is_token(const char *value)
 {
-    size_t digits = strspn(value, "0123456789abcdef");
-
-    *from = digits >= TOKEN_DIGITS && size >= TOKEN_DIGITS ? TOKEN_DIGITS : size;
-    return *from == TOKEN_DIGITS ? TOKEN_DIGITS - 8 : size;
+    return strspn(value, "0123456789abcdef") >= TOKEN_DIGITS;
 }
 
-void id_of(char id[ID_TEXT], const char *value, size_t size)
+int same_value(const char *one, const char *other, size_t size)
 {
-    size_t from, until = same_until(value, size, &from);
-    uint32_t hash = hash_more(HASH_BEGIN, value, until);
+    if (!is_token(one) || !is_token(other))
+        return memcmp(one, other, size) == 0;
+    return memcmp(one, other, OWNER_DIGITS) == 0 &&
+           memcmp(one + TOKEN_DIGITS, other + TOKEN_DIGITS, size - TOKEN_DIGITS) == 0;
+}
 
-    snprintf(id, ID_TEXT, "%08lx", (unsigned long)hash_more(hash, value + from, size - from));
+void id_of(char id[ID_TEXT], const char *value)
+{
+    int is_ours = is_token(value);
+    const char *rest = value + (is_ours ? TOKEN_DIGITS : 0);
+    uint32_t hash = hash_more(HASH_BEGIN, value, is_ours ? OWNER_DIGITS : 0);
+
+    snprintf(id, ID_TEXT, "%08lx", (unsigned long)hash_more(hash, rest, strlen(rest)));
 }
 
 /* Decodes the next part of `*at`, up to a colon or the end. Returns 0 if there is none. */
@@ -80,9 +86,9 @@ int parse_holder(struct holder *holder, const char *value)
     holder->pid = strtol(number, NULL, 10);
     if (!next_part(&value, number, sizeof number))
         return 0;
-    holder->since_ms = strtoll(number, NULL, 10);
-    if (holder->pid < 1 || holder->since_ms < 0 ||
-        holder->since_ms > 253402300799999) /* year 9999 */
+    holder->started_ms = strtoll(number, NULL, 10);
+    if (holder->pid < 1 || holder->started_ms < 0 ||
+        holder->started_ms > 253402300799999) /* year 9999 */
         return 0;
     return next_part(&value, holder->label, sizeof holder->label);
 }
@@ -98,41 +104,13 @@ void name_host(char host[HOST_MAX + 1])
     snprintf(host, HOST_MAX + 1, "%s", text + (size > HOST_MAX ? size - HOST_MAX : 0));
 }
 
-/* When the process began, in milliseconds since 1970; 0 if that is not known. */
-static long long begin_of(long pid)
-{
-#ifdef __linux__
-    char text[512];
-    const char *end;
-    unsigned long long ticks;
-    struct timespec wall, boot;
-
-    read_proc(pid, "stat", text, sizeof text);
-    end = strrchr(text, ')'); /* the name of the program, before this, may have blanks */
-    if (end == NULL ||
-        sscanf(end + 1,
-               " %*c %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d "
-               "%*d %*d %*d %llu",
-               &ticks) != 1 ||
-        clock_gettime(CLOCK_REALTIME, &wall) != 0 || clock_gettime(CLOCK_BOOTTIME, &boot) != 0)
-        return 0;
-    return (long long)(wall.tv_sec - boot.tv_sec) * 1000 + (wall.tv_nsec - boot.tv_nsec) / 1000000 +
-           (long long)(ticks * 1000 / (unsigned long long)sysconf(_SC_CLK_TCK));
-#else
-    (void)pid;
-    return 0;
-#endif
-}
-
 int is_here(const struct holder *holder)
 {
     char host[HOST_MAX + 1];
 
     name_host(host);
     percent_decode(host);
-    return strcmp(host, holder->host) == 0 &&
-           (kill((pid_t)holder->pid, 0) == 0 || errno != ESRCH) &&
-           begin_of(holder->pid) <= holder->since_ms + 2000; /* the wall clock may have been set */
+    return strcmp(host, holder->host) == 0 && (kill((pid_t)holder->pid, 0) == 0 || errno != ESRCH);
 }
 
 void json_holder(const char *value)
@@ -145,7 +123,7 @@ void json_holder(const char *value)
     json_string(holder.host);
     printf(",\"pid\":%ld", holder.pid);
     json_member("label", holder.label);
-    printf(",\"since_ms\":%lld}", holder.since_ms);
+    printf(",\"started_ms\":%lld}", holder.started_ms);
 }
 
 void describe_holder(char *out, size_t room, const char *value)
@@ -153,7 +131,7 @@ void describe_holder(char *out, size_t room, const char *value)
     struct holder holder;
     char id[ID_TEXT], text[sizeof holder + 40];
 
-    id_of(id, value, strlen(value));
+    id_of(id, value);
     if (!parse_holder(&holder, value))
         snprintf(text, sizeof text, "id %s", id);
     else if (holder.label[0] != '\0')

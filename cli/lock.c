@@ -24,7 +24,7 @@ static void json_hold(const char *right)
 {
     char id[ID_TEXT];
 
-    id_of(id, session.value, strlen(session.value));
+    id_of(id, session.value);
     json_member("token", right);
     printf(",\"id\":\"%s\",\"validity_ms\":%lu", id,
            (unsigned long)redlock_remaining_ms(&session.client, session.lock));
@@ -191,9 +191,10 @@ static enum redlock_status release_value(const char *key, const char *value, siz
     char number[24], same[VALUE_MAX + 1];
     const char *words[] = {"EVAL", script, "1", key, same, number};
     unsigned deleted[3], silent;
-    size_t from;
 
-    snprintf(same, sizeof same, "%.*s", (int)same_until(value, strlen(value), &from), value);
+    snprintf(same, sizeof same, "%.*s",
+             strspn(value, "0123456789abcdef") >= TOKEN_DIGITS ? (int)OWNER_DIGITS : VALUE_MAX,
+             value);
     snprintf(number, sizeof number, "%lu", (unsigned long)size);
     silent = talks_vote(sizeof words / sizeof *words, words, deleted);
     session_take_errors(&session);

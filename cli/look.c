@@ -21,15 +21,13 @@ static int longest_first(const void *a, const void *b)
 
 static int equal(const struct view *a, const struct view *b)
 {
-    size_t size = a->size < VALUE_MAX ? a->size : VALUE_MAX, from, until;
+    size_t size = a->size < VALUE_MAX ? a->size : VALUE_MAX;
 
     if (a->kind == FOREIGN && b->kind == FOREIGN)
         return strcmp(a->type, b->type) == 0;
     if (a->kind != PRESENT || b->kind != PRESENT || a->size != b->size)
         return 0;
-    until = same_until(a->value, size, &from);
-    return memcmp(a->value, b->value, until) == 0 &&
-           memcmp(a->value + from, b->value + from, size - from) == 0;
+    return same_value(a->value, b->value, size);
 }
 
 /* A lock is held if a quorum of nodes has the same value. It expires when fewer than a quorum of these nodes have the value. */
@@ -71,8 +69,7 @@ static void take_value(struct view *view, const struct talk_item *item, size_t s
     view->size = size;
     memcpy(view->value, item->text, kept);
     view->value[kept] = '\0';
-    id_of(view->id, view->value,
-          strlen(view->value)); /* only up to a NUL, like the id that `run` computes */
+    id_of(view->id, view->value);
 }
 
 /* The reply to PTTL. */

@@ -21,14 +21,29 @@ static const struct verb {
      "acquire a lock and print its token"},
     {"extend", EXTEND, verb_extend, "-t TTL [options] NAME [-]", "hold a lock for longer"},
     {"release", RELEASE, verb_release, "[options] NAME [-] | --force ID NAME", "release a lock"},
-    {"status", STATUS, verb_status, "[options] NAME", "say who holds a lock"},
-    {"held", PROBE, verb_held, "[options] NAME", "end with 0 if the caller runs under the lock"},
-    {"list", LIST, verb_list, "[options] [PATTERN]", "list the locks and who holds them"},
+    {"status", STATUS, verb_status, "[options] [NAME | PATTERN]...", "say who holds the locks"},
     {"check", CHECK, verb_check, "[options]", "look for what makes locks on these nodes unsafe"},
     {"bench", BENCH, verb_bench, "[-n COUNT] [-d TIME] [-c CLIENTS] [options]",
      "measure how long locking takes"},
 };
 enum { VERBS = sizeof verbs / sizeof *verbs };
+
+/* Verbs of version 0.3 that are gone, and what to use instead. */
+static const struct {
+    const char *name, *instead;
+} gone[] = {
+    {"list", "redlock status, or redlock status 'PATTERN'"},
+    {"held", "redlock status --mine NAME, or --here"},
+};
+
+static void say_if_gone(const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < sizeof gone / sizeof *gone; i++)
+        if (strcmp(name, gone[i].name) == 0)
+            die(EXIT_USAGE, "%s is gone: %s", name, gone[i].instead);
+}
 
 static void usage(FILE *out)
 {
@@ -128,6 +143,7 @@ int main(int count, char **words)
     } else {
         if (strcmp(name, "help") == 0)
             name = next;
+        say_if_gone(name);
         die(EXIT_USAGE, "%.*s: no such verb: see redlock help", public_size(name), name);
     }
     must_be_written();

@@ -225,6 +225,27 @@ void nodes_check(const char *list, const char *where)
     while (url.address[0] != '\0');
 }
 
+void say_reasons(enum level level, const char *const *reason)
+{
+    char list[800];
+    unsigned i, n;
+
+    for (i = 0; i < target_count; i++) {
+        for (n = 0; n < i && strcmp(reason[n], reason[i]) != 0; n++)
+            continue;
+        if (n < i || reason[i][0] == '\0')
+            continue; /* told already, or none */
+        list[0] = '\0';
+        for (; n < target_count; n++) {
+            size_t used = strlen(list);
+            if (strcmp(reason[n], reason[i]) == 0)
+                snprintf(list + used, sizeof list - used, "%s%.255s", used > 0 ? ", " : "",
+                         targets[n].url.address);
+        }
+        say(level, "  %s: %s", list, reason[i]);
+    }
+}
+
 void nodes_load(void)
 {
     unsigned i, n;

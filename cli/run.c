@@ -118,10 +118,10 @@ static void set_environment(void)
     unsigned i;
 
     export_options();
-    id_of(id, session.value, strlen(session.value));
+    id_of(id, session.value);
     setenv("REDLOCK_NAME", run.lock_name, 1);
     if (options.slots > 0)
-        setenv("REDLOCK_SLOT", strrchr(run.lock_name, '/') + 1, 1);
+        setenv("REDLOCK_SLOT", strrchr(run.lock_name, '.') + 1, 1);
     else
         unsetenv("REDLOCK_SLOT"); /* may be set by a redlock run that called this one */
     setenv("REDLOCK_ID", id, 1);

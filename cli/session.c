@@ -119,6 +119,12 @@ void session_open(struct session *session, const char *name)
     begin_lock(session, session->lock, session->key);
 }
 
+void slot_name(char slot[REDLOCK_KEY_MAX + 1], const char *name, unsigned count, unsigned number)
+{
+    if (snprintf(slot, REDLOCK_KEY_MAX + 1, "%s/%u.%u", name, count, number) > REDLOCK_KEY_MAX)
+        die(EXIT_USAGE, "the name of a lock, with its slot, is too long");
+}
+
 void session_slots(struct session *session, const char *name, unsigned count)
 {
     char(*keys)[REDLOCK_KEY_MAX + 1] = must_allocate(count, sizeof *keys),
@@ -134,8 +140,7 @@ void session_slots(struct session *session, const char *name, unsigned count)
             die(EXIT_SYSTEM, "no random bytes");
         n = dice % (i + 1);
         memcpy(keys[i], keys[n], sizeof *keys);
-        if (snprintf(slot, sizeof slot, "%s/%u", name, i + 1) >= (int)sizeof slot)
-            die(EXIT_USAGE, "the name of a lock, with its slot, is too long");
+        slot_name(slot, name, count, i + 1);
         key_of(keys[n], slot);
     }
     for (i = 0; i < count; i++)
@@ -328,9 +333,43 @@ void session_take_errors(struct session *session)
 
 void say_errors(const struct session *session, enum level level)
 {
+    static char text[REDLOCK_NODES_MAX][REDLOCK_ERROR_MAX + 40];
+    const char *reason[REDLOCK_NODES_MAX];
+    unsigned i;
+
+    for (i = 0; i < target_count; i++) {
+        snprintf(text[i], sizeof *text, "%s", error_of(session, i));
+        reason[i] = text[i];
+    }
+    say_reasons(level, reason);
+}
+
+int failure_status(const enum redlock_fault *faults)
+{
+    unsigned i, denied = 0, tls = 0, spare = target_count - quorum();
+
+    for (i = 0; i < target_count; i++) {
+        denied += faults[i] == REDLOCK_FAULT_DENIED || faults[i] == REDLOCK_FAULT_ROLE;
+        tls += faults[i] == REDLOCK_FAULT_TLS;
+    }
+    return denied > spare ? EXIT_DENIED : tls > spare ? EXIT_CONFIG : EXIT_UNAVAILABLE;
+}
+
+const char *failure_text(const enum redlock_fault *faults)
+{
+    int status = failure_status(faults);
+
+    return status == EXIT_DENIED   ? "no quorum of nodes permits it"
+           : status == EXIT_CONFIG ? "no quorum of nodes can be connected with TLS"
+                                   : "no quorum of nodes answered";
+}
+
+int session_failure(const struct session *session)
+{
+    enum redlock_fault faults[REDLOCK_NODES_MAX];
     unsigned i;
 
     for (i = 0; i < target_count; i++)
-        if (session->nodes[i].error[0] != '\0')
-            say(level, "  %s: %s", targets[i].url.address, error_of(session, i));
+        faults[i] = session->nodes[i].fault;
+    return failure_status(faults);
 }

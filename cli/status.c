@@ -1,270 +1,173 @@
-/* status.c - redlock status: the holder of a lock; and redlock list: the locks with the prefix, and their holders. List reads the
-   names with SCAN, a few at a time, so that no server is blocked; it has limits for names, bytes and time.
+/* status.c - redlock status: who holds the locks, on how many nodes, and for how long; how many clients wait.
+
+   The child of a node reads the keys of the names, or finds those that match a pattern with SCAN, some hundred at a time so that the
+   server stays free for others. The parent concludes from what all nodes have.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
-#include "look.h"
+#include "ask.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-/* The line about a lock: "NAME: held  id 5f0c12ab  by host/1 (label)  since ...  22.4 s left  3/3 nodes". */
-static void print_state(const char *name, const struct picture *picture)
-{
-    const struct view *best = &picture->view[picture->best];
-    struct holder holder;
-    char who[WHO_MAX + 1], text[32];
-
-    printable(who, sizeof who, name);
-    printf("%s: %s", who, state_name(picture));
-    if (picture->state == HELD) {
-        printf("  id %s", best->id);
-        if (parse_holder(&holder, best->value)) {
-            time_t seconds = (time_t)(holder.since_ms / 1000);
-            const struct tm *since = gmtime(&seconds); /* strftime costs a static build 8 KB */
-            describe_holder(who, sizeof who, best->value);
-            printf("  by %s  since %d-%02d-%02d %02d:%02d:%02dZ", who, since->tm_year + 1900,
-                   since->tm_mon + 1, since->tm_mday, since->tm_hour, since->tm_min, since->tm_sec);
-        }
-        printf("  %s", left_text(text, picture->left_ms));
-    } else if (picture->state == IN_USE) {
-        printf("  by something that is not a lock: %s", type_of(best));
-    }
-}
-
-/* The same as members of a JSON object. */
-static void json_state(const char *name, const struct picture *picture)
-{
-    const struct view *best = &picture->view[picture->best];
-
-    json_string(name);
-    printf(",\"state\":\"%s\"", state_name(picture));
-    if (picture->state == HELD) {
-        printf(",\"id\":\"%s\",\"remaining_ms\":%ld", best->id, picture->left_ms);
-        json_holder(best->value);
-    }
-}
-
-/* ---- redlock status ---- */
-
-/* What a node has, in a word. */
-static const char *kind_name(const struct view *view, const struct picture *picture)
-{
-    static const char *const names[] = {"absent", "other", "foreign", "error"};
-
-    return view->same && picture->state == HELD ? "same" : names[view->kind];
-}
-
-static void print_text(const char *name, const struct picture *picture, long waiting)
-{
-    char who[WHO_MAX + 1], text[32];
-    unsigned i;
-
-    print_state(name, picture);
-    if (waiting > 0)
-        printf("  %ld wait%s", waiting, waiting == 1 ? "s" : "");
-    printf("  %u/%u nodes\n", picture->state >= HELD ? picture->holding : picture->answers,
-           target_count);
-    for (i = 0; i < target_count; i++) {
-        const struct view *view = &picture->view[i];
-        printf("  %-24s %-*s", targets[i].url.address, view->kind == ABSENT ? 0 : 9,
-               kind_name(view, picture));
-        printable(who, sizeof who, picture->error[i]);
-        if (view->kind != ABSENT)
-            printf("%s", view->kind == FAILED ? who : left_text(text, view->left_ms));
-        if (view->kind == FOREIGN)
-            printf("  %s", type_of(view));
-        else if (view->kind == PRESENT && !(view->same && picture->state == HELD))
-            printf("  id %s", view->id);
-        printf("\n");
-    }
-}
-
-static void print_json(const char *name, const struct picture *picture, long waiting)
-{
-    unsigned i;
-
-    json_begin("status");
-    printf(",\"quorum\":%u,\"nodes\":%u,\"name\":", quorum(), target_count);
-    json_state(name, picture);
-    if (waiting != UNKNOWN_COUNT)
-        printf(",\"waiting\":%ld", waiting);
-    printf(",\"node\":[");
-    for (i = 0; i < target_count; i++) {
-        const struct view *view = &picture->view[i];
-        printf("%s{\"url\":", i > 0 ? "," : "");
-        json_string(targets[i].url.address);
-        json_member("value", kind_name(view, picture));
-        if (view->kind == PRESENT)
-            json_member("id", view->id);
-        else if (view->kind == FOREIGN)
-            json_member("type", type_of(view));
-        else if (view->kind == FAILED)
-            json_member("error", picture->error[i]);
-        if (view->kind == PRESENT || view->kind == FOREIGN)
-            printf(",\"pttl_ms\":%ld", view->left_ms);
-        printf("}");
-    }
-    printf("]}\n");
-}
-
-/* Which slots of this name are held: their numbers go to `slots`. Returns how many. A node that does not permit EVAL does not say. */
-static unsigned find_slots(const char *key, unsigned slots[SLOTS_MAX])
-{
-    static char slot[LOOK_MANY][REDLOCK_KEY_MAX + 5];
-    const char *keys[LOOK_MANY];
-    struct picture picture;
-    unsigned i, n, many, count = 0;
-
-    talks_open((uint32_t)options.node_timeout_ms);
-    for (i = 0; i < SLOTS_MAX; i += many) {
-        many = SLOTS_MAX - i < LOOK_MANY ? SLOTS_MAX - i : LOOK_MANY;
-        for (n = 0; n < many; n++) {
-            snprintf(slot[n], sizeof *slot, "%s/%u", key, i + n + 1);
-            keys[n] = slot[n];
-        }
-        look_many(keys, many);
-        for (n = 0; n < many; n++) {
-            look_take(n, &picture);
-            if (picture.state == HELD)
-                slots[count++] = i + n + 1;
-        }
-    }
-    talks_close();
-    return count;
-}
-
-static void print_slots(const char *name, const unsigned *slots, unsigned count)
-{
-    char text[WHO_MAX + 1];
-    unsigned i;
-
-    printable(text, sizeof text, name);
-    if (options.json) {
-        json_begin("status");
-        printf(",\"quorum\":%u,\"nodes\":%u,\"name\":", quorum(), target_count);
-        json_string(name);
-        printf(",\"state\":\"held\",\"slots\":[");
-    } else {
-        printf("%s: held  slot ", text);
-    }
-    for (i = 0; i < count; i++)
-        printf("%s%u", i > 0 ? "," : "", slots[i]);
-    printf(options.json ? "]}\n" : "\n");
-}
-
-int verb_status(int count, char **words)
-{
-    unsigned slots[SLOTS_MAX], held = 0;
-    long waiting = UNKNOWN_COUNT;
-    struct picture picture;
-    char key[REDLOCK_KEY_MAX + 1];
-
-    if (count != 1)
-        die(EXIT_USAGE, "status: exactly one NAME is required");
-    nodes_load();
-    key_of(key, words[0]);
-    look_at(key, &picture, (uint32_t)options.node_timeout_ms);
-    if (picture.state == FREE)
-        held = find_slots(key, slots);
-    else if (picture.state == HELD)
-        waiting = count_waiters(key, (uint32_t)options.node_timeout_ms);
-    if (held > 0)
-        print_slots(words[0], slots, held);
-    else if (options.json)
-        print_json(words[0], &picture, waiting);
-    else
-        print_text(words[0], &picture, waiting);
-    must_be_written();
-    return held > 0                ? 0
-           : picture.state >= HELD ? 0
-           : picture.state == FREE ? 1
-                                   : exit_status(talks_failure());
-}
-
-/* ---- redlock held ---- */
-
-int verb_held(int count, char **words)
-{
-    char key[REDLOCK_KEY_MAX + 1];
-    struct picture picture;
-    struct holder holder;
-    const char *mark, *value;
-
-    if (count != 1)
-        die(EXIT_USAGE, "held: exactly one NAME is required");
-    nodes_load();
-    key_of(key, words[0]);
-    mark = mark_of(key, strlen(key));
-    if (mark == NULL && !options.here)
-        return 1;
-    look_at(key, &picture, (uint32_t)options.node_timeout_ms);
-    if (picture.state == UNKNOWN) {
-        say(LOG_ERROR, "%s: %s", words[0], status_text(talks_failure()));
-        return exit_status(talks_failure());
-    }
-    value = picture.view[picture.best].value;
-    return picture.state == HELD &&
-                   ((mark != NULL && has_mark(value, mark)) ||
-                    (options.here && parse_holder(&holder, value) && is_here(&holder)))
-               ? 0
-               : 1;
-}
-
-/* ---- redlock list: the names ---- */
-
 enum {
-    LIST_KEYS = 10000,   /* the largest number of keys */
-    LIST_BYTES = 262144, /* of all keys together */
-    LIST_MS = 5000,      /* the limit for the names, and again for the holders */
-    LIST_STEP = 250 /* keys that a server examines in one SCAN: takes a fraction of a millisecond */
+    LOCKS_MAX = 10000, /* of one node */
+    BATCH = 100,       /* keys that are asked for at once */
+    LIMIT_MS = 10000,  /* for patterns that have many keys */
+    NO_END = -1,       /* in place of a remaining time */
+    UNKNOWN_TIME = -2,
+    UNKNOWN_COUNT = -1
 };
 
-static struct {
-    char bytes[LIST_BYTES]; /* keys, each with a NUL */
-    uint32_t used;
-    uint32_t key[LIST_KEYS]; /* offset of each in `bytes`, sorted by key */
+/* A key on one node. */
+struct seen {
+    char key[REDLOCK_KEY_MAX + 1];
+    char value[VALUE_MAX + 1]; /* its beginning; of a key that is no string: its type, or "" */
+    size_t size;               /* of the whole value */
+    long left_ms;              /* or NO_END, UNKNOWN_TIME */
+    long waiting;              /* or UNKNOWN_COUNT */
+    int is_string;             /* 0: it is not a lock */
+};
+
+/* What one node has. */
+struct view {
+    struct result result;
     unsigned count;
-    int odd;         /* 1: some keys are too long for a lock of redlock, or have a NUL */
-    const char *cut; /* why the list is not complete; NULL if it is complete */
-} found;
+    int is_cut; /* 1: there are more keys */
+    int is_odd; /* 1: some keys are too long for a lock, or have a NUL */
+    struct seen seen[LOCKS_MAX];
+};
 
-/* The index of the key, or the index where it must be inserted. */
-static unsigned place_of(const char *key)
+static struct view *views;
+static char **names; /* names and patterns */
+static int name_count;
+
+static struct view *view_of(unsigned i)
 {
-    unsigned low = 0, high = found.count;
-
-    while (low < high) {
-        unsigned middle = (low + high) / 2;
-        if (strcmp(found.bytes + found.key[middle], key) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return &views[i];
 }
 
-static void add_key(const char *key, size_t size)
+static int is_pattern(const char *name)
 {
-    unsigned at = place_of(key);
+    return strpbrk(name, "*?") != NULL;
+}
 
-    if (at < found.count && strcmp(found.bytes + found.key[at], key) == 0)
-        return;
-    if (size > REDLOCK_KEY_MAX + SUFFIX_MAX || strlen(key) != size) {
-        found.odd = 1;
-    } else if (size > REDLOCK_KEY_MAX) {
-        /* the counter, the queue and the leases of a long name are no locks either */
-        found.odd |= !is_beside_a_lock(key);
-    } else if (found.count == LIST_KEYS || size >= LIST_BYTES - found.used) {
-        found.cut = "there are too many keys";
-    } else {
-        memmove(&found.key[at + 1], &found.key[at], (found.count - at) * sizeof *found.key);
-        found.key[at] = found.used;
-        memcpy(found.bytes + found.used, key, size + 1);
-        found.used += (uint32_t)size + 1;
-        found.count++;
+/* The name of a slot, from 1. */
+static void name_slot(char name[REDLOCK_KEY_MAX + 1], unsigned number)
+{
+    slot_name(name, names[0], (unsigned)options.slots, number);
+}
+
+/* ---- In the child of a node ---- */
+
+static int tell_key(struct talk *talk, const char *key)
+{
+    char queue[REDLOCK_KEY_MAX + SUFFIX_MAX];
+
+    snprintf(queue, sizeof queue, "%s%s", key, QUEUE_SUFFIX);
+    return tell(talk, "GET", key, NULL) && tell(talk, "PTTL", key, NULL) &&
+           tell(talk, "ZCARD", queue, NULL);
+}
+
+/* Takes the answers. Returns 1 if there is such a key, 0 if there is none, or the conversation has failed. */
+static int hear_key(struct talk *talk, struct seen *seen)
+{
+    size_t kept;
+    int is_there;
+
+    if (!hear(talk))
+        return 0;
+    seen->is_string = is_kind(talk, RESP_STRING);
+    is_there = seen->is_string || is_error(talk, "WRONGTYPE");
+    if (!is_there && !is_kind(talk, RESP_NIL))
+        return refuses(talk);
+    if (seen->is_string) {
+        seen->size = talk->item[0].size;
+        kept = seen->size < VALUE_MAX ? seen->size : VALUE_MAX;
+        memcpy(seen->value, text_of(talk), kept);
+        seen->value[kept] = '\0';
     }
+    if (!hear(talk))
+        return 0;
+    seen->left_ms = UNKNOWN_TIME; /* PTTL may be denied */
+    if (is_kind(talk, RESP_INTEGER) && number_of(talk) == -2)
+        is_there = 0; /* it has expired since */
+    else if (is_kind(talk, RESP_INTEGER))
+        seen->left_ms = number_of(talk) < LONG_MAX / 2 ? (long)number_of(talk) : LONG_MAX / 2;
+    if (!hear(talk))
+        return 0;
+    seen->waiting = is_kind(talk, RESP_INTEGER) ? (long)number_of(talk) : UNKNOWN_COUNT;
+    return is_there;
+}
+
+/* The type of a key that is no string; it may be denied. */
+static void ask_type(struct talk *talk, struct seen *seen)
+{
+    if (ask_any(talk, "TYPE", seen->key, NULL) && is_kind(talk, RESP_STATUS))
+        printable(seen->value, 32, text_of(talk));
+}
+
+/* Asks for some keys with one write. Those that exist go to the view. */
+static void read_keys(struct talk *talk, struct view *view, char keys[][REDLOCK_KEY_MAX + 1],
+                      unsigned count)
+{
+    unsigned i, first = view->count;
+
+    for (i = 0; i < count; i++)
+        tell_key(talk, keys[i]);
+    for (i = 0; i < count && talk->result->error[0] == '\0'; i++) {
+        struct seen *seen = &view->seen[view->count];
+        if (view->count == LOCKS_MAX - 1) {
+            view->is_cut = 1;
+            break;
+        }
+        strcpy(seen->key, keys[i]);
+        view->count += (unsigned)hear_key(talk, seen);
+    }
+    for (i = first; i < view->count && !view->is_cut; i++)
+        if (!view->seen[i].is_string)
+            ask_type(talk, &view->seen[i]);
+}
+
+/* Whether a key from SCAN is that of a lock. */
+static int is_of_a_lock(struct view *view, const struct part *key)
+{
+    if (key->kind != RESP_STRING ||
+        strncmp(key->text, options.prefix, strlen(options.prefix)) != 0 ||
+        is_beside_a_lock(key->text))
+        return 0;
+    if (key->size <= REDLOCK_KEY_MAX && strlen(key->text) == key->size)
+        return 1;
+    view->is_odd = 1;
+    return 0;
+}
+
+/* Finds keys that match, and reads them. */
+static void scan(struct talk *talk, struct view *view, const char *pattern)
+{
+    static char keys[ANSWER_ITEMS][REDLOCK_KEY_MAX + 1];
+    char cursor[24] = "0";
+    unsigned i, n, count;
+
+    do {
+        if (!ask(talk, "SCAN", cursor, "MATCH", pattern, "COUNT", "250", NULL))
+            return;
+        if (talk->items < 3 || talk->item[1].kind != RESP_STRING ||
+            talk->item[1].size >= sizeof cursor) {
+            refuses(talk);
+            return;
+        }
+        strcpy(cursor, talk->item[1].text);
+        for (i = 3, count = 0; i < talk->items; i++)
+            if (is_of_a_lock(view, &talk->item[i]))
+                strcpy(keys[count++], talk->item[i].text);
+        for (i = 0; i < count && !view->is_cut; i += n) {
+            n = count - i < BATCH ? count - i : BATCH;
+            read_keys(talk, view, keys + i, n);
+        }
+    } while (strcmp(cursor, "0") != 0 && !view->is_cut && talk->result->error[0] == '\0');
 }
 
 /* Writes the text with a backslash before each of these characters. Returns the end. */
@@ -280,221 +183,450 @@ static char *put_escaped(char *out, const char *text, const char *special)
 }
 
 /* The pattern for SCAN: the prefix, and the user's pattern, in which only * and ? have a meaning. */
-static void make_pattern(char *out, const char *pattern)
+static void scan_names(struct talk *talk, struct view *view, const char *name)
 {
-    out = put_escaped(out, options.prefix, "*?[]\\");
-    put_escaped(out, pattern, "[]\\");
+    char pattern[2 * REDLOCK_KEY_MAX + 2];
+
+    put_escaped(put_escaped(pattern, options.prefix, "*?[]\\"), name, "[]\\");
+    scan(talk, view, pattern);
 }
 
-/* Takes one answer to SCAN: the cursor, then the keys. Returns 0 if there are no more. A node that does not permit SCAN is not
-   asked again. */
-static int take_page(struct talk *talk, char cursor[24])
+static void converse(struct talk *talk, unsigned i, void *result)
 {
-    unsigned i;
+    char key[1][REDLOCK_KEY_MAX + 1], name[REDLOCK_KEY_MAX + 1];
+    unsigned slot;
+    int n;
 
-    if (talk->items < 3 || talk->item[1].kind != RESP_STRING || talk->item[1].size > 23) {
-        talk_note_error(talk);
-        talk_close(talk, "");
-        return 0;
+    (void)i;
+    for (slot = 1; slot <= (unsigned)options.slots; slot++) {
+        name_slot(name, slot);
+        key_of(key[0], name);
+        read_keys(talk, result, key, 1);
     }
-    strcpy(cursor, talk->item[1].text);
-    for (i = 3; i < talk->items && found.cut == NULL; i++)
-        if (talk->item[i].kind == RESP_STRING &&
-            strncmp(talk->item[i].text, options.prefix, strlen(options.prefix)) == 0)
-            add_key(talk->item[i].text, talk->item[i].size);
-    return strcmp(cursor, "0") != 0;
-}
-
-/* Asks all nodes at the same time, each with its own cursor. */
-static void find_keys(const char *pattern)
-{
-    uint64_t until_us = now_us() + (uint64_t)LIST_MS * 1000;
-    static char cursor[REDLOCK_NODES_MAX][24];
-    char step[12];
-    const char *words[6] = {"SCAN", NULL, "MATCH", pattern, "COUNT", step};
-    int goes[REDLOCK_NODES_MAX], more = 1;
-    unsigned i;
-
-    snprintf(step, sizeof step, "%d", (int)LIST_STEP);
-    for (i = 0; i < target_count; i++) {
-        strcpy(cursor[i], "0");
-        goes[i] = 1;
-    }
-    while (more && found.cut == NULL) {
-        more = 0;
-        for (i = 0; i < target_count; i++) {
-            words[1] = cursor[i];
-            if (goes[i])
-                talk_send(&talks[i], 6, words);
+    for (n = 0; n < name_count && options.slots == 0; n++)
+        if (is_pattern(names[n])) {
+            scan_names(talk, result, names[n]);
+        } else {
+            key_of(key[0], names[n]);
+            read_keys(talk, result, key, 1);
         }
-        talks_wait((uint32_t)options.node_timeout_ms);
-        for (i = 0; i < target_count; i++) {
-            goes[i] = goes[i] && take_page(&talks[i], cursor[i]);
-            more |= goes[i];
-        }
-        if (more && now_us() > until_us)
-            found.cut = "it takes too long";
-    }
 }
 
-/* ---- redlock list: the holders ---- */
+/* ---- The conclusion from all nodes ---- */
 
-/* For the textfile collector of Prometheus, which wants all values of a metric together: they are kept here until the end. */
-static struct metric {
-    const char *name, *help;
-    FILE *values;
-    char *text;
-    size_t size;
-} metrics[] = {
-    {"lock_held", "1: a holder has the lock on a majority of the nodes", NULL, NULL, 0},
-    {"lock_remaining_seconds", "Until the lock expires on a majority of the nodes", NULL, NULL, 0},
-    {"lock_nodes", "Nodes that have the same holder", NULL, NULL, 0},
+/* What the nodes have of one key. */
+struct lock {
+    const char *name;
+    enum { UNKNOWN, FREE, HELD, IN_USE } state; /* IN_USE: by a key that is not a lock */
+    const struct seen *best; /* one of the most frequent value; NULL: no node has the key */
+    unsigned nodes;          /* how many have it */
+    long left_ms; /* until fewer than a quorum of nodes have the value; or as in struct seen */
+    long waiting; /* the largest number that a quorum confirms */
 };
-enum { METRICS = sizeof metrics / sizeof *metrics };
 
-static void begin_metrics(void)
+static int by_key(const void *one, const void *other)
 {
-    unsigned i;
-
-    for (i = 0; i < METRICS; i++)
-        if ((metrics[i].values = open_memstream(&metrics[i].text, &metrics[i].size)) == NULL)
-            die(EXIT_SYSTEM, "no memory");
+    return strcmp(((const struct seen *)one)->key, ((const struct seen *)other)->key);
 }
 
-static void add_metrics(const char *name, const struct picture *picture)
+static const struct seen *find(unsigned i, const char *key)
 {
-    const struct view *best = &picture->view[picture->best];
-    char clean[WHO_MAX + 1], who[WHO_MAX + 1];
-    unsigned i;
+    struct seen wanted;
 
-    printable(clean, sizeof clean, name);
-    for (i = 0; i < METRICS; i++) {
-        fprintf(metrics[i].values, "redlock_%s{", metrics[i].name);
-        metric_label(metrics[i].values, "name", clean);
-        if (i == 0 && picture->state == HELD) {
-            describe_holder(who, sizeof who, best->value);
-            fputc(',', metrics[i].values);
-            metric_label(metrics[i].values, "holder", who);
-        }
-        fprintf(metrics[i].values, "} ");
-    }
-    fprintf(metrics[0].values, "%d\n", picture->state == HELD);
-    if (picture->state == HELD && picture->left_ms == NO_END)
-        fprintf(metrics[1].values, "+Inf\n");
-    else
-        fprintf(metrics[1].values, "%.3f\n",
-                picture->state == HELD && picture->left_ms > 0 ? (double)picture->left_ms / 1000
-                                                               : 0);
-    fprintf(metrics[2].values, "%u\n", picture->holding);
+    snprintf(wanted.key, sizeof wanted.key, "%s", key);
+    return bsearch(&wanted, view_of(i)->seen, view_of(i)->count, sizeof wanted, by_key);
 }
 
-static void print_metrics(unsigned answered, int complete)
+/* Whether two nodes have the same holder. */
+static int equal(const struct seen *a, const struct seen *b)
 {
-    unsigned i;
-
-    for (i = 0; i < METRICS; i++) {
-        if (fclose(metrics[i].values) != 0)
-            die(EXIT_SYSTEM, "no memory");
-        metric_begin(metrics[i].name, metrics[i].help);
-        printf("%s", metrics[i].text);
-        free(metrics[i].text);
-    }
-    metric_number("list_complete", "1: all locks are here", (unsigned)complete);
-    metric_number("list_nodes", "Nodes that have answered", answered);
+    if (!a->is_string || !b->is_string)
+        return a->is_string == b->is_string && strcmp(a->value, b->value) == 0;
+    return a->size == b->size &&
+           same_value(a->value, b->value, a->size < VALUE_MAX ? a->size : VALUE_MAX);
 }
 
-static void print_lock(const char *name, const struct picture *picture, int is_first)
+static int longest_first(const void *a, const void *b)
 {
-    if (options.prometheus) {
-        add_metrics(name, picture);
-        return;
-    }
-    if (options.json) {
-        printf("%s{\"name\":", is_first ? "" : ",");
-        json_state(name, picture);
-        printf(",\"on\":%u}", picture->holding);
-        return;
-    }
-    print_state(name, picture);
-    printf("  %s%u/%u nodes\n", picture->state == FREE ? "left over on " : "", picture->holding,
-           target_count);
+    long left = *(const long *)a, right = *(const long *)b;
+
+    left = left == NO_END ? LONG_MAX : left;
+    right = right == NO_END ? LONG_MAX : right;
+    return left < right ? 1 : left > right ? -1 : 0;
 }
 
-/* Asks for the holders, some locks at a time, and prints them. */
-static void print_locks(void)
+static int largest_first(const void *a, const void *b)
 {
-    uint64_t until_us = now_us() + (uint64_t)LIST_MS * 1000;
-    size_t prefix = strlen(options.prefix);
-    const char *keys[LOOK_MANY];
-    struct picture picture;
-    unsigned i, n, count, printed = 0;
+    long left = *(const long *)a, right = *(const long *)b;
 
-    for (i = 0; i < found.count; i += count) {
-        for (count = 0; count < LOOK_MANY && i + count < found.count; count++)
-            keys[count] = found.bytes + found.key[i + count];
-        if (now_us() > until_us) {
-            found.cut = "it takes too long";
-            break;
-        }
-        look_many(keys, count);
-        for (n = 0; n < count; n++) {
-            look_take(n, &picture);
-            if (picture.holding > 0 && !is_beside_a_lock(keys[n]))
-                print_lock(keys[n] + prefix, &picture, printed++ == 0);
+    return left < right ? 1 : left > right ? -1 : 0;
+}
+
+/* Finds the most frequent value among what the nodes have. */
+static void count_nodes_of(struct lock *lock, const struct seen *const *seen)
+{
+    unsigned i, n, same;
+
+    for (i = 0; i < target_count; i++) {
+        for (n = same = 0; n < target_count && seen[i] != NULL; n++)
+            same += seen[n] != NULL && equal(seen[i], seen[n]);
+        if (same > lock->nodes) {
+            lock->nodes = same;
+            lock->best = seen[i];
         }
     }
 }
 
-/* Prints the nodes that have not answered all questions. Returns how many nodes have. */
-static unsigned say_silent(void)
+/* A lock is held if a quorum of nodes has the same value. It is free if the nodes that do not answer could not change that. */
+static struct lock conclude(const char *name)
 {
-    unsigned i, answered = 0;
+    struct lock lock = {name, UNKNOWN, NULL, 0, UNKNOWN_TIME, UNKNOWN_COUNT};
+    const struct seen *seen[REDLOCK_NODES_MAX];
+    long left[REDLOCK_NODES_MAX], waiting[REDLOCK_NODES_MAX];
+    unsigned i, lefts = 0, counts = 0, silent = 0;
+    char key[REDLOCK_KEY_MAX + 1];
+
+    key_of(key, name);
+    for (i = 0; i < target_count; i++) {
+        seen[i] = find(i, key);
+        silent += seen[i] == NULL && view_of(i)->result.error[0] != '\0';
+    }
+    count_nodes_of(&lock, seen);
+    for (i = 0; i < target_count && lock.best != NULL; i++) {
+        if (seen[i] != NULL && seen[i]->waiting != UNKNOWN_COUNT)
+            waiting[counts++] = seen[i]->waiting;
+        if (seen[i] != NULL && equal(seen[i], lock.best))
+            left[lefts++] = seen[i]->left_ms;
+    }
+    if (lock.nodes >= quorum()) {
+        lock.state = lock.best->is_string ? HELD : IN_USE;
+        qsort(left, lefts, sizeof *left, longest_first);
+        lock.left_ms = left[quorum() - 1];
+        qsort(waiting, counts, sizeof *waiting, largest_first);
+        if (counts >= quorum())
+            lock.waiting = waiting[quorum() - 1];
+    } else if (lock.nodes + silent < quorum()) {
+        lock.state = FREE;
+    }
+    return lock;
+}
+
+/* ---- The rows ---- */
+
+static struct lock *rows;
+static unsigned row_count;
+static char (*slots)[REDLOCK_KEY_MAX + 1]; /* their names */
+
+static void add_row(const char *name)
+{
+    rows[row_count++] = conclude(name);
+}
+
+/* 1: one of the words is this name. */
+static int is_named(const char *name)
+{
+    int n = 0;
+
+    while (n < name_count && strcmp(names[n], name) != 0)
+        n++;
+    return n < name_count;
+}
+
+static int by_text(const void *one, const void *other)
+{
+    return strcmp(*(const char *const *)one, *(const char *const *)other);
+}
+
+/* The keys that were found, each once. */
+static void add_found(size_t total)
+{
+    const char **found = must_allocate(total + 1, sizeof *found);
+    size_t count = 0, n, prefix = strlen(options.prefix);
+    unsigned i, k;
 
     for (i = 0; i < target_count; i++)
-        if (talks[i].node.error[0] != '\0')
-            say(LOG_WARNING, "%s: %s", targets[i].url.address, talks[i].node.error);
-        else
-            answered++;
+        for (k = 0; k < view_of(i)->count; k++)
+            found[count++] = view_of(i)->seen[k].key + prefix;
+    qsort(found, count, sizeof *found, by_text);
+    for (n = 0; n < count; n++)
+        if ((n == 0 || strcmp(found[n], found[n - 1]) != 0) && !is_named(found[n]))
+            add_row(found[n]);
+    free(found);
+}
+
+/* First the names, in their order, then what the patterns have found. */
+static void make_rows(void)
+{
+    size_t total = 0;
+    unsigned i;
+    int n;
+
+    for (i = 0; i < target_count; i++) {
+        total += view_of(i)->count;
+        qsort(view_of(i)->seen, view_of(i)->count, sizeof *view_of(i)->seen, by_key);
+    }
+    slots = must_allocate((size_t)options.slots + 1, sizeof *slots);
+    rows = must_allocate(total + (size_t)name_count + (size_t)options.slots, sizeof *rows);
+    for (i = 0; i < (unsigned)options.slots; i++) {
+        name_slot(slots[i], i + 1);
+        add_row(slots[i]);
+    }
+    for (n = 0; n < name_count && options.slots == 0; n++)
+        if (!is_pattern(names[n]))
+            add_row(names[n]);
+    if (options.slots == 0)
+        add_found(total);
+}
+
+/* ---- Output ---- */
+
+static const char *state_of(const struct lock *lock)
+{
+    static const char *const states[] = {"unknown", "free", "held", "in use"};
+
+    return states[lock->state];
+}
+
+static const char *left_text(char text[32], long ms)
+{
+    const long minute = 60000, hour = 60 * minute, day = 24 * hour;
+
+    if (ms == NO_END)
+        snprintf(text, 32, "no end");
+    else if (ms == UNKNOWN_TIME)
+        snprintf(text, 32, "?");
+    else if (ms < 10 * minute)
+        snprintf(text, 32, "%ld.%ld s", ms / 1000, ms % 1000 / 100);
+    else
+        snprintf(text, 32, "%ld %s",
+                 ms / (ms < 5 * hour  ? minute
+                       : ms < 5 * day ? hour
+                                      : day),
+                 ms < 5 * hour  ? "min"
+                 : ms < 5 * day ? "h"
+                                : "d");
+    return text;
+}
+
+/* "2026-11-27T01:10:12Z"; strftime would cost a static program 8 KB. */
+static void put_time(char *text, size_t room, long long ms)
+{
+    time_t seconds = (time_t)(ms / 1000);
+    const struct tm *at = gmtime(&seconds);
+
+    snprintf(text, room, "%d-%02d-%02dT%02d:%02d:%02dZ", at->tm_year + 1900, at->tm_mon + 1,
+             at->tm_mday, at->tm_hour, at->tm_min, at->tm_sec);
+}
+
+/* With -v: what each node has. */
+static void print_nodes(const struct lock *lock)
+{
+    char key[REDLOCK_KEY_MAX + 1], left[32], id[ID_TEXT], why[WHO_MAX + 1];
+    unsigned i;
+
+    key_of(key, lock->name);
+    for (i = 0; i < target_count; i++) {
+        const struct seen *seen = find(i, key);
+        printf("    %-24s ", targets[i].url.address);
+        if (seen == NULL) {
+            printable(why, sizeof why, view_of(i)->result.error);
+            printf("%s\n", why[0] != '\0' ? why : "free");
+        } else if (!seen->is_string) {
+            printf("%s  %s\n", seen->value[0] != '\0' ? seen->value : "another type",
+                   left_text(left, seen->left_ms));
+        } else {
+            id_of(id, seen->value);
+            printf("%s  %s\n", id, left_text(left, seen->left_ms));
+        }
+    }
+}
+
+static void print_row(const struct lock *lock, int width)
+{
+    char name[WHO_MAX + 1], who[WHO_MAX + 1] = "-", id[ID_TEXT] = "-", left[32] = "-",
+                                          begin[80] = "-", waits[24] = "-";
+    struct holder holder;
+
+    printable(name, sizeof name, lock->name);
+    if (lock->state == HELD) {
+        id_of(id, lock->best->value);
+        left_text(left, lock->left_ms);
+        if (parse_holder(&holder, lock->best->value)) {
+            describe_holder(who, sizeof who, lock->best->value);
+            put_time(begin, sizeof begin, holder.started_ms);
+        }
+        if (lock->waiting != UNKNOWN_COUNT)
+            snprintf(waits, sizeof waits, "%ld", lock->waiting);
+    } else if (lock->state == IN_USE) {
+        snprintf(who, sizeof who, "%s, which is not a lock",
+                 lock->best->value[0] != '\0' ? lock->best->value : "another type");
+    }
+    printf("%-*s  %-7s  %2u/%-2u  %8s  %4s  %-20s  %-8s  %s\n", width, name, state_of(lock),
+           lock->nodes, target_count, left, waits, begin, id, who);
+    if (options.verbose)
+        print_nodes(lock);
+}
+
+static void print_table(void)
+{
+    char name[WHO_MAX + 1];
+    int width = 4, size;
+    unsigned n;
+
+    for (n = 0; n < row_count; n++) {
+        printable(name, sizeof name, rows[n].name);
+        size = (int)strlen(name);
+        width = size > width ? size : width;
+    }
+    width = width < 40 ? width : 40;
+    if (row_count > 0 && !options.quiet)
+        printf("%-*s  %-7s  %5s  %8s  %4s  %-20s  %-8s  %s\n", width, "NAME", "STATE", "NODES",
+               "LEFT", "WAIT", "STARTED", "ID", "HOLDER");
+    for (n = 0; n < row_count; n++)
+        print_row(&rows[n], width);
+}
+
+/* A line for each lock. */
+static void print_json(const struct lock *lock)
+{
+    char id[ID_TEXT];
+
+    json_begin("status");
+    json_member("name", lock->name);
+    json_member("state", state_of(lock));
+    printf(",\"on\":%u,\"nodes\":%u,\"quorum\":%u", lock->nodes, target_count, quorum());
+    if (lock->state == HELD) {
+        id_of(id, lock->best->value);
+        json_member("id", id);
+        if (lock->left_ms == NO_END)
+            printf(",\"left_ms\":null");
+        else if (lock->left_ms != UNKNOWN_TIME)
+            printf(",\"left_ms\":%ld", lock->left_ms);
+        json_holder(lock->best->value);
+        if (lock->waiting != UNKNOWN_COUNT)
+            printf(",\"waiting\":%ld", lock->waiting);
+    } else if (lock->state == IN_USE) {
+        json_member("type", lock->best->value);
+    }
+    printf("}\n");
+}
+
+/* ---- The verb ---- */
+
+/* Says which nodes have not answered all. Returns how many have. */
+static unsigned say_silent(void)
+{
+    const char *reason[REDLOCK_NODES_MAX];
+    unsigned i, answered = 0;
+
+    for (i = 0; i < target_count; i++) {
+        reason[i] = view_of(i)->result.error;
+        answered += reason[i][0] == '\0';
+    }
+    say_reasons(LOG_WARNING, reason);
     return answered;
 }
 
-int verb_list(int count, char **words)
+static int failure(unsigned answered)
 {
-    char pattern[2 * REDLOCK_KEY_MAX + 2], key[REDLOCK_KEY_MAX + 1];
-    unsigned answered;
+    enum redlock_fault faults[REDLOCK_NODES_MAX];
+    unsigned i;
 
-    if (count > 1)
-        die(EXIT_USAGE, "list: at most one PATTERN");
-    nodes_load();
-    if (options.json && options.prometheus)
-        die(EXIT_USAGE, "list: one of --json, --prometheus");
-    if (options.prometheus)
-        begin_metrics();
-    key_of(key, count > 0 ? words[0] : "*"); /* exits if it is longer than a key */
-    make_pattern(pattern, count > 0 ? words[0] : "*");
-    if (options.json) {
-        json_begin("list");
-        printf(",\"quorum\":%u,\"nodes\":%u,\"locks\":[", quorum(), target_count);
+    for (i = 0; i < target_count; i++)
+        faults[i] = view_of(i)->result.fault;
+    say(LOG_ERROR, "%s: %u of %u", failure_text(faults), answered, target_count);
+    return failure_status(faults);
+}
+
+/* 0: at least one of the names is held; of slots: all of them. 1: else. */
+static int result_of(int is_list)
+{
+    unsigned n, held = 0, unknown = 0, answered = say_silent();
+    int is_cut = 0, is_odd = 0;
+
+    for (n = 0; n < row_count; n++) {
+        held += rows[n].state >= HELD;
+        unknown += rows[n].state == UNKNOWN;
     }
-    talks_open((uint32_t)options.node_timeout_ms);
-    find_keys(pattern);
-    print_locks();
-    answered = say_silent();
-    talks_close();
-    if (found.odd)
-        say(LOG_WARNING,
-            "keys were left out: they are too long for a lock of redlock, or have a NUL byte");
-    if (found.cut != NULL)
-        say(LOG_ERROR, "the list is not complete: %s; ask for fewer with a PATTERN", found.cut);
-    if (answered < quorum())
-        say(LOG_ERROR, "%s: %u of %u", status_text(talks_failure()), answered, target_count);
-    if (options.prometheus)
-        print_metrics(answered, found.cut == NULL && answered >= quorum());
+    for (n = 0; n < target_count; n++) {
+        is_cut |= view_of(n)->is_cut;
+        is_odd |= view_of(n)->is_odd;
+    }
+    if (is_odd)
+        say(LOG_WARNING, "keys were left out: they are too long for a lock, or have a NUL byte");
+    if (is_cut)
+        say(LOG_ERROR, "there are more than %d locks: ask for fewer with a PATTERN",
+            (int)LOCKS_MAX - 1);
+    if (answered < quorum() || (unknown > 0 && !is_list))
+        return failure(answered);
+    if (is_cut)
+        return EXIT_UNAVAILABLE;
+    if (options.slots > 0)
+        return held < (unsigned)options.slots;
+    return is_list || held > 0 ? 0 : 1;
+}
+
+/* --mine, --here: 0 if the caller, or a process of this host, holds the lock. Prints nothing on stdout. */
+static int answer_test(const char *mark)
+{
+    struct lock lock = rows[0];
+    struct holder holder;
+
+    if (lock.state == UNKNOWN)
+        return failure(say_silent());
+    if (lock.state != HELD)
+        return 1;
+    if (options.mine)
+        return !has_mark(lock.best->value, mark);
+    return !(parse_holder(&holder, lock.best->value) && is_here(&holder));
+}
+
+static void check_words(int count)
+{
+    char key[REDLOCK_KEY_MAX + 1];
+    int n, patterns = 0;
+
+    for (n = 0; n < count; n++) {
+        key_of(key, names[n]); /* exits if that is no name */
+        patterns += is_pattern(names[n]);
+    }
+    if (options.mine && options.here)
+        die(EXIT_USAGE, "status: one of --mine, --here");
+    if ((options.mine || options.here || options.slots > 0) && (count != 1 || patterns > 0))
+        die(EXIT_USAGE, "status: with --mine, --here and --slots exactly one NAME is required");
+    if ((options.mine || options.here) && (options.slots > 0 || options.json))
+        die(EXIT_USAGE, "status: --mine and --here print nothing: their answer is the exit status");
+}
+
+int verb_status(int count, char **words)
+{
+    static char star[] = "*", *all[] = {star, NULL};
+    const char *mark = NULL;
+    char key[REDLOCK_KEY_MAX + 1];
+    int n, is_list = 0;
+    unsigned row;
+
+    names = count > 0 ? words : all;
+    name_count = count > 0 ? count : 1;
+    check_words(count);
+    if (options.mine) {
+        key_of(key, names[0]);
+        if ((mark = mark_of(key, strlen(key))) == NULL)
+            return 1;
+    }
+    for (n = 0; n < name_count; n++)
+        is_list |= is_pattern(names[n]);
+    nodes_load();
+    views = ask_nodes(converse, sizeof *views, LIMIT_MS + options.node_timeout_ms * FIRST_TIMES);
+    make_rows();
+    if (options.mine || options.here)
+        return answer_test(mark);
     if (options.json)
-        printf("],\"ok\":%u,\"complete\":%s}\n", answered,
-               found.cut == NULL && answered >= quorum() ? "true" : "false");
+        for (row = 0; row < row_count; row++)
+            print_json(&rows[row]);
+    else
+        print_table();
+    n = result_of(is_list);
     must_be_written();
-    return answered < quorum() ? exit_status(talks_failure())
-           : found.cut != NULL ? EXIT_UNAVAILABLE
-                               : 0;
+    return n;
 }

@@ -100,7 +100,7 @@ int has_mark(const char *value, const char *mark)
 {
     size_t size = strcspn(mark, ":");
 
-    return size == TOKEN_DIGITS && strncmp(value, mark, size) == 0;
+    return size == TOKEN_DIGITS && strncmp(value, mark, OWNER_DIGITS) == 0;
 }
 
 /* A program that called this one has held the lock: all of the slots, or any of the names. */
@@ -543,6 +543,8 @@ int explain(const struct session *session, const char *name, enum redlock_status
         return 0;
     if (result == EXIT_HELD)
         return explain_held(session, name, status);
+    if (status == REDLOCK_UNREACHABLE)
+        result = session_failure(session);
     if (status == REDLOCK_CONTENDED)
         say(LOG_ERROR, "%s: %s: free on %u, taken on %u, unknown on %u of %u nodes", name,
             status_text(status), count_nodes(lock->granted), count_nodes(lock->refused),
@@ -550,7 +552,7 @@ int explain(const struct session *session, const char *name, enum redlock_status
     else
         say(LOG_ERROR, "%s: %s%s", name, status_text(status),
             status == REDLOCK_UNREACHABLE && any_replied(session) ? " without an error" : "");
-    if (result == EXIT_UNAVAILABLE || result == EXIT_DENIED)
+    if (result == EXIT_UNAVAILABLE || result == EXIT_DENIED || result == EXIT_CONFIG)
         say_errors(session, LOG_ERROR);
     return result;
 }

@@ -414,7 +414,7 @@ static void tls_shut(void *context, struct redlock_node *node)
                 &s->ssl); /* does not wait; is dropped if there is no room */
         if (s->connected && s->handshake != 0 && s->failed == 0 && node->error[0] != '\0') {
             node->error[0] = '\0'; /* "no connection in time" */
-            node->fault = REDLOCK_FAULT_TLS;
+            node->fault = REDLOCK_FAULT_TIMEOUT;
             redlock_set_error(node, "tls",
                               s->heard ? "handshake not complete in time"
                                        : "no answer to the handshake; is this a TLS port?");

@@ -1,0 +1,474 @@
+/* ask.c - see ask.h. The decoder keeps the beginning of a string only, but its cursor shows where the string ends. The bytes of an
+   answer stay in memory, so the whole string stands before the cursor.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "ask.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- In the child ---- */
+
+/* The first error counts. */
+static int fails(struct talk *talk, enum redlock_fault fault, const char *why)
+{
+    if (talk->result->error[0] == '\0') {
+        talk->result->fault = fault;
+        snprintf(talk->result->error, sizeof talk->result->error, "%s", why);
+    }
+    return 0;
+}
+
+/* The same for a connection: the I/O table may have said why. */
+static int breaks(struct talk *talk, const char *why)
+{
+    return fails(
+        talk, talk->node.fault != REDLOCK_FAULT_NONE ? talk->node.fault : REDLOCK_FAULT_CONNECTION,
+        talk->node.error[0] != '\0' ? talk->node.error : why);
+}
+
+/* The kind of an error in the server's words. */
+static enum redlock_fault fault_of(const char *error)
+{
+    static const char *const denials[] = {"NOPERM", "NOAUTH",          "WRONGPASS",
+                                          "DENIED", "ERR The user ex", "ERR ACL failure"};
+    size_t i;
+
+    for (i = 0; i < sizeof denials / sizeof *denials; i++)
+        if (strncmp(error, denials[i], strlen(denials[i])) == 0)
+            return REDLOCK_FAULT_DENIED;
+    if (strncmp(error, "READONLY", 8) == 0)
+        return REDLOCK_FAULT_ROLE;
+    return strncmp(error, "ERR ", 4) == 0 && strstr(error, "nknown command") != NULL
+               ? REDLOCK_FAULT_DENIED
+               : REDLOCK_FAULT_REPLIED;
+}
+
+int refuses(struct talk *talk)
+{
+    const char *why = is_error(talk, "") ? text_of(talk) : "unexpected reply";
+
+    return fails(talk, fault_of(why), why);
+}
+
+/* Waits for these events. Ends this process with its parent, which is the reader of the pipe. */
+static void wait_for(struct talk *talk, unsigned events)
+{
+    unsigned wanted = io_events(&talk->node, events);
+    struct pollfd fds[2] = {
+        {(int)talk->node.handle, wanted == REDLOCK_READABLE ? POLLIN : POLLOUT, 0},
+        {talk->parent, 0, 0}};
+
+    if (io_has_bytes(&talk->node))
+        return;
+    poll(fds, 2, -1);
+    if (fds[1].revents != 0)
+        _exit(0);
+}
+
+static int connects(struct talk *talk)
+{
+    int up = 0;
+
+    if (talk->io->dial(talk->io->context, &talk->node) != 0)
+        return breaks(talk, "no connection");
+    while (up == 0) {
+        wait_for(talk, REDLOCK_WRITABLE);
+        up = talk->io->ready(talk->io->context, &talk->node);
+    }
+    talk->result->is_up = up > 0;
+    talk->result->heard_us = now_us();
+    return up > 0 ? 1 : breaks(talk, "no connection");
+}
+
+/* A server may send the reason before it closes the connection: then that is read first. */
+static int sends(struct talk *talk)
+{
+    size_t sent = 0;
+
+    while (sent < talk->to_send) {
+        int moved = talk->io->transmit(talk->io->context, &talk->node, talk->question + sent,
+                                       talk->to_send - sent);
+        if (moved < 0) {
+            talk->to_send = 0;
+            return 0;
+        }
+        sent += (size_t)moved;
+        if (sent < talk->to_send)
+            wait_for(talk, REDLOCK_WRITABLE);
+    }
+    talk->to_send = 0;
+    return 1;
+}
+
+/* Encodes a command behind those that were not sent yet. Returns 0 if there is no room. */
+static int puts_words(struct talk *talk, unsigned words, const char *const *word)
+{
+    struct resp_writer writer = {0};
+    unsigned i;
+
+    writer.bytes = talk->question;
+    writer.size = sizeof talk->question;
+    writer.used = talk->to_send;
+    resp_put_command(&writer, words);
+    for (i = 0; i < words; i++)
+        resp_put_text(&writer, word[i]);
+    if (!writer.overflow)
+        talk->to_send = writer.used;
+    return !writer.overflow;
+}
+
+static int tell_list(struct talk *talk, const char *word, va_list more)
+{
+    const char *all[QUESTION_WORDS];
+    unsigned words = 0;
+
+    for (; word != NULL && words < QUESTION_WORDS; word = va_arg(more, const char *))
+        all[words++] = word;
+    if (talk->result->error[0] != '\0')
+        return 0;
+    if (puts_words(talk, words, all))
+        return 1;
+    sends(talk); /* if that fails, hear() tells */
+    return puts_words(talk, words, all) ||
+           fails(talk, REDLOCK_FAULT_ARGUMENT, "the question is too long");
+}
+
+int tell(struct talk *talk, const char *word, ...)
+{
+    va_list more;
+    int told;
+
+    va_start(more, word);
+    told = tell_list(talk, word, more);
+    va_end(more);
+    return told;
+}
+
+/* Stores one part of the answer. The two protocol bytes after a text make room for its NUL. */
+static void take_part(struct talk *talk)
+{
+    const struct resp_item *from = &talk->reader.item;
+    struct part *to = &talk->item[talk->items++];
+    char *end = (char *)talk->bytes + talk->done - 2, *arguments;
+
+    to->kind = from->kind;
+    to->size = from->size;
+    to->integer = from->integer;
+    to->text = "";
+    if (from->kind != RESP_STATUS && from->kind != RESP_ERROR && from->kind != RESP_STRING)
+        return;
+    if (from->size + 2 > talk->done) { /* its bytes have made room for others */
+        memcpy(talk->beginning, from->text, sizeof talk->beginning);
+        to->text = talk->beginning;
+        return;
+    }
+    *end = '\0';
+    to->text = end - from->size;
+    if (from->kind == RESP_ERROR && (arguments = strstr(end - from->size, ", with args")) != NULL)
+        *arguments = '\0'; /* the server repeats the command, with its password */
+}
+
+/* Decodes the bytes that are there. Returns 1 if the answer is complete, -1 if it is none. */
+static int decode(struct talk *talk)
+{
+    while (talk->done < talk->used) {
+        const uint8_t *at = talk->bytes + talk->done;
+        enum resp_event event = resp_read(&talk->reader, &at, talk->bytes + talk->used);
+        talk->done = (size_t)(at - talk->bytes);
+        if (event == RESP_BAD) {
+            fails(talk, REDLOCK_FAULT_PROTOCOL, "does not speak the Redis protocol");
+            return -1;
+        }
+        if (event == RESP_MORE)
+            return 0;
+        if (talk->items == ANSWER_ITEMS) {
+            fails(talk, REDLOCK_FAULT_PROTOCOL, "its answer is too long");
+            return -1;
+        }
+        take_part(talk);
+        if (event == RESP_REPLY)
+            return 1;
+    }
+    return 0;
+}
+
+/* Makes room for more bytes. Those of a string that is the whole answer are not needed. Returns 0 if there is none. */
+static int has_room(struct talk *talk)
+{
+    if (talk->used == sizeof talk->bytes && talk->items == 0)
+        talk->used = talk->done = 0;
+    return talk->used < sizeof talk->bytes;
+}
+
+int hear(struct talk *talk)
+{
+    int heard, got;
+
+    if (talk->result->error[0] != '\0')
+        return 0;
+    if (talk->to_send > 0)
+        sends(talk);
+    talk->items = 0;
+    talk->used -= talk->done;
+    memmove(talk->bytes, talk->bytes + talk->done, talk->used);
+    talk->done = 0;
+    while ((heard = decode(talk)) == 0) {
+        if (!has_room(talk))
+            return fails(talk, REDLOCK_FAULT_PROTOCOL, "its answer is too long");
+        wait_for(talk, REDLOCK_READABLE);
+        got = talk->io->receive(talk->io->context, &talk->node, talk->bytes + talk->used,
+                                sizeof talk->bytes - talk->used);
+        if (got < 0)
+            return breaks(talk, "closed by the server");
+        talk->used += (size_t)got;
+        talk->result->heard_us = now_us();
+    }
+    return heard > 0;
+}
+
+static int ask_list(struct talk *talk, const char *word, va_list more)
+{
+    uint64_t begin_us = now_us();
+
+    if (!tell_list(talk, word, more) || !hear(talk))
+        return 0;
+    talk->rtt_us = now_us() - begin_us;
+    return 1;
+}
+
+int ask_any(struct talk *talk, const char *word, ...)
+{
+    va_list more;
+    int heard;
+
+    va_start(more, word);
+    heard = ask_list(talk, word, more);
+    va_end(more);
+    return heard;
+}
+
+int ask(struct talk *talk, const char *word, ...)
+{
+    va_list more;
+    int heard;
+
+    va_start(more, word);
+    heard = ask_list(talk, word, more);
+    va_end(more);
+    return heard && is_error(talk, "") ? refuses(talk) : heard;
+}
+
+int is_kind(const struct talk *talk, enum resp_kind kind)
+{
+    return talk->items > 0 && talk->item[0].kind == kind;
+}
+
+int is_error(const struct talk *talk, const char *prefix)
+{
+    return is_kind(talk, RESP_ERROR) && strncmp(talk->item[0].text, prefix, strlen(prefix)) == 0;
+}
+
+const char *text_of(const struct talk *talk)
+{
+    return talk->items > 0 ? talk->item[0].text : "";
+}
+
+long long number_of(const struct talk *talk)
+{
+    return is_kind(talk, RESP_INTEGER) ? talk->item[0].integer : -1;
+}
+
+void field_of(const struct talk *talk, const char *field, char *value, size_t room)
+{
+    size_t size = strlen(field);
+    const char *at = text_of(talk);
+
+    while (*at != '\0' && (strncmp(at, field, size) != 0 || at[size] != ':')) {
+        at += strcspn(at, "\n");
+        at += *at == '\n';
+    }
+    snprintf(value, room, "%.*s", *at != '\0' ? (int)strcspn(at + size + 1, "\r\n") : 0,
+             *at != '\0' ? at + size + 1 : "");
+}
+
+/* The server refuses AUTH, in many words. It may have repeated the password, which is cut off. */
+static int refuses_login(struct talk *talk)
+{
+    const char *error = text_of(talk), *secret = strstr(error, talk->url->password);
+    size_t size = secret != NULL ? (size_t)(secret - error) : strlen(error);
+    char text[REDLOCK_ERROR_MAX + 1];
+
+    snprintf(text, sizeof text, "%.*s", (int)size, error);
+    return fails(talk,
+                 strncmp(text, "ERR max number of clients", 25) == 0 ? REDLOCK_FAULT_REPLIED
+                                                                     : REDLOCK_FAULT_DENIED,
+                 size > 0 ? text : "refuses AUTH");
+}
+
+static int logs_in(struct talk *talk)
+{
+    const struct redlock_url *url = talk->url;
+    int has_user = url->user[0] != '\0';
+    char database[12];
+
+    if (url->password[0] != '\0') {
+        if (!ask_any(talk, "AUTH", has_user ? url->user : url->password,
+                     has_user ? url->password : NULL, NULL))
+            return 0;
+        talk->result->is_open = is_error(talk, "ERR AUTH <password> called without any password") ||
+                                is_error(talk, "ERR Client sent AUTH, but no password is set");
+        if (is_error(talk, "") && !talk->result->is_open)
+            return refuses_login(talk);
+    }
+    snprintf(database, sizeof database, "%lu", (unsigned long)url->database);
+    return url->database == 0 || ask(talk, "SELECT", database, NULL);
+}
+
+/* The life of the child: its last act is a byte for the parent, 1 if all went well. */
+static void talk_to(unsigned i, const struct redlock_io *io, int parent, struct result *result,
+                    void (*converse)(struct talk *talk, unsigned i, void *result))
+{
+    struct talk *talk = must_allocate(1, sizeof *talk);
+    ssize_t written;
+    uint8_t is_well;
+
+#ifdef SIGPIPE
+    signal(SIGPIPE, SIG_IGN);
+#endif
+    talk->url = &targets[i].url;
+    talk->io = io;
+    talk->parent = parent;
+    talk->result = result;
+    talk->node.address = targets[i].address;
+    talk->node.handle = -1;
+    talk->node.user_data = io_name_of(i);
+    if (connects(talk) && logs_in(talk))
+        converse(talk, i, result);
+    result->is_over = 1;
+    is_well = result->error[0] == '\0';
+    written = write(parent, &is_well, 1);
+    (void)written; /* the end of the process tells, too */
+    _exit(0);
+}
+
+/* ---- In the parent ---- */
+
+/* The results of all nodes, `size` bytes each. */
+struct results {
+    char *bytes;
+    size_t size;
+};
+
+static struct result *result_at(const struct results *all, unsigned i)
+{
+    return (struct result *)(void *)(all->bytes + i * all->size);
+}
+
+/* When the wait for the nodes that are not over ends, if no more of them is heard. */
+static uint64_t end_of(const struct results *all, int is_quorum)
+{
+    uint64_t step_us = (uint64_t)options.node_timeout_ms * 1000 * (is_quorum ? 1 : FIRST_TIMES);
+    uint64_t latest_us = 0;
+    unsigned i;
+
+    for (i = 0; i < target_count; i++)
+        if (!result_at(all, i)->is_over && result_at(all, i)->heard_us > latest_us)
+            latest_us = result_at(all, i)->heard_us;
+    return latest_us + step_us;
+}
+
+/* Waits until all children have ended, or are late. */
+static void wait_for_all(int line, const struct results *all, long limit_ms)
+{
+    uint64_t limit_us = now_us() + (uint64_t)limit_ms * 1000, end_us, now;
+    struct pollfd fd = {line, POLLIN, 0};
+    uint8_t bytes[REDLOCK_NODES_MAX];
+    unsigned well = 0;
+    ssize_t size = 1, n;
+
+    while (size > 0) {
+        end_us = end_of(all, well >= quorum());
+        end_us = end_us < limit_us ? end_us : limit_us;
+        now = now_us();
+        if (poll(&fd, 1, now < end_us ? (int)((end_us - now + 999) / 1000) : 0) > 0) {
+            size = read(line, bytes, sizeof bytes); /* 0: all have ended */
+            for (n = 0; n < size; n++)
+                well += bytes[n];
+        } else if (now >= end_us) {
+            return;
+        }
+    }
+}
+
+/* A child that is not over is late. */
+static void end_child(unsigned i, pid_t child, struct result *result)
+{
+    unsigned long silent_ms = (unsigned long)((now_us() - result->heard_us) / 1000);
+    const char *what = result->is_up             ? "answer"
+                       : targets[i].url.tls != 0 ? "TLS connection"
+                                                 : "connection";
+
+    if (child > 0) {
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+    }
+    if (result->is_over || result->error[0] != '\0')
+        return;
+    result->fault = REDLOCK_FAULT_TIMEOUT;
+    if (child <= 0)
+        snprintf(result->error, sizeof result->error, "the system denies a process");
+    else
+        snprintf(result->error, sizeof result->error, "no %s within %lu ms%s", what, silent_ms,
+                 !result->is_up && targets[i].url.tls != 0 ? "; is this a TLS port?" : "");
+}
+
+/* Cleared memory that children share, or MAP_FAILED. */
+static void *shared_memory(size_t size)
+{
+#ifdef MAP_ANONYMOUS
+    return mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+#else /* POSIX has files only */
+    FILE *file = tmpfile();
+    void *memory = MAP_FAILED;
+
+    if (file != NULL && ftruncate(fileno(file), (off_t)size) == 0)
+        memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
+    if (file != NULL)
+        fclose(file);
+    return memory;
+#endif
+}
+
+void *ask_nodes(void (*converse)(struct talk *talk, unsigned i, void *result), size_t size,
+                long limit_ms)
+{
+    const struct redlock_io *io = io_open();
+    struct results all = {shared_memory(size * target_count), size};
+    pid_t child[REDLOCK_NODES_MAX];
+    int line[2];
+    unsigned i;
+
+    if (all.bytes == MAP_FAILED || !open_pipe(line))
+        die(EXIT_SYSTEM, "no memory, or no pipe");
+    for (i = 0; i < target_count; i++) {
+        result_at(&all, i)->heard_us = now_us();
+        if ((child[i] = fork_process()) == 0) {
+            close(line[0]);
+            talk_to(i, io, line[1], result_at(&all, i), converse);
+        }
+    }
+    close(line[1]);
+    wait_for_all(line[0], &all, limit_ms);
+    close(line[0]);
+    for (i = 0; i < target_count; i++)
+        end_child(i, child[i], result_at(&all, i));
+    io_close(io);
+    return all.bytes;
+}
