@@ -372,20 +372,19 @@ static struct result *result_at(const struct results *all, unsigned i)
 }
 
 /* When the wait for the nodes that are not over ends, if no more of them is heard. */
-static uint64_t end_of(const struct results *all, int is_quorum)
+static uint64_t end_of(const struct results *all, long step_ms)
 {
-    uint64_t step_us = (uint64_t)options.node_timeout_ms * 1000 * (is_quorum ? 1 : FIRST_TIMES);
     uint64_t latest_us = 0;
     unsigned i;
 
     for (i = 0; i < target_count; i++)
         if (!result_at(all, i)->is_over && result_at(all, i)->heard_us > latest_us)
             latest_us = result_at(all, i)->heard_us;
-    return latest_us + step_us;
+    return latest_us + (uint64_t)step_ms * 1000;
 }
 
 /* Waits until all children have ended, or are late. */
-static void wait_for_all(int line, const struct results *all, long limit_ms)
+static void wait_for_all(int line, const struct results *all, long step_ms, long limit_ms)
 {
     uint64_t limit_us = now_us() + (uint64_t)limit_ms * 1000, end_us, now;
     struct pollfd fd = {line, POLLIN, 0};
@@ -394,7 +393,7 @@ static void wait_for_all(int line, const struct results *all, long limit_ms)
     ssize_t size = 1, n;
 
     while (size > 0) {
-        end_us = end_of(all, well >= quorum());
+        end_us = end_of(all, well >= quorum() ? step_ms : options.node_timeout_ms * FIRST_TIMES);
         end_us = end_us < limit_us ? end_us : limit_us;
         now = now_us();
         if (poll(&fd, 1, now < end_us ? (int)((end_us - now + 999) / 1000) : 0) > 0) {
@@ -447,7 +446,7 @@ static void *shared_memory(size_t size)
 }
 
 void *ask_nodes(void (*converse)(struct talk *talk, unsigned i, void *result), size_t size,
-                long limit_ms)
+                long step_ms, long limit_ms)
 {
     const struct redlock_io *io = io_open();
     struct results all = {shared_memory(size * target_count), size};
@@ -465,7 +464,7 @@ void *ask_nodes(void (*converse)(struct talk *talk, unsigned i, void *result), s
         }
     }
     close(line[1]);
-    wait_for_all(line[0], &all, limit_ms);
+    wait_for_all(line[0], &all, step_ms, limit_ms);
     close(line[0]);
     for (i = 0; i < target_count; i++)
         end_child(i, child[i], result_at(&all, i));

@@ -52,11 +52,11 @@ struct talk {
 };
 
 /* Runs `converse` for each node, in a child that is connected and has sent AUTH and SELECT. Each has `size` bytes of cleared memory
-   for its result, of which the first are a struct result; what a late child has written stays. A node is late if it is silent for the
-   node timeout, or FIRST_TIMES as long while a quorum has not ended well; or after limit_ms. Returns the array, in the order of the
+   for its result, of which the first are a struct result; what a late child has written stays. A node is late if it is silent for
+   step_ms, or for FIRST_TIMES the node timeout while a quorum has not ended well; or after limit_ms. Returns the array, in the order of the
    targets. Exits with 71 if the system denies memory or a pipe. */
 void *ask_nodes(void (*converse)(struct talk *talk, unsigned i, void *result), size_t size,
-                long limit_ms);
+                long step_ms, long limit_ms);
 
 /* Sends a command, which a NULL ends, and waits for the answer. Returns 1; or 0 with result->error: the connection is lost, or the
    server has answered with an error, which is a text of the answer, too. */

@@ -1,468 +1,646 @@
-/* check.c - redlock check: sends the same questions to all nodes at the same time. A node that hangs, fails or denies gets no
-   more questions, or fewer. Each wait has a limit.
+/* check.c - redlock check: what makes locks on these nodes unsafe or fragile. The conversation with a node fills in its findings; what
+   concerns several nodes is found afterwards. A finding is printed once, with the nodes that it is about.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
-#include "check.h"
-#include "talk.h"
+#include "ask.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct exam exams[REDLOCK_NODES_MAX];
-/* A key for each node, and one key that is set on all nodes: a server where it exists already is listed twice. */
-static char keys[REDLOCK_NODES_MAX + 1][REDLOCK_KEY_MAX + 1];
-
-const char *const setting_names[SETTINGS] = {"appendfsync", "no-appendfsync-on-rewrite", "save",
-                                             "min-replicas-to-write", "timeout"};
-
-enum {
-    WORDS = 8,
-    PATIENCE = 4, /* multiples of the node's timeout */
-    READINGS = 20,
-    CLOCK_US = 750000, /* the longest time for repeated TIME */
-    LATENCY_US =
-        1500000, /* for repeated SET; the whole check takes less than 10 s if each answer takes 0.2 s */
+/* The larger the worse. */
+enum verdict {
+    PASS,
+    UNKNOWN, /* the node does not permit to ask */
+    WARN,
+    FAIL,  /* the node has no vote, which costs availability only */
+    UNSAFE /* its vote may be false: one such node can be enough for two holders */
 };
 
-static const char release_script[] =
-    "if redis.call('get',KEYS[1])==ARGV[1]then return redis.call('del',KEYS[1])end return 0";
-static const char extend_script[] = "local c,k=redis.call,KEYS[1]if c('get',k)==ARGV[1]then return "
-                                    "c('pexpire',k,math.max(ARGV[2],c('pttl',k)))end return 0";
-static const char token[] = "redlock check", wrong_token[] = "of another";
-/* The TTL of the keys, in case this program is killed; so long that the keys do not expire while a slow node answers. */
-static long probe_ms;
-static char probe_text[24];
-static uint64_t keys_end_us;
+enum {
+    COUNT,
+    REACH,
+    KIND,
+    DISTINCT,
+    PAIR,
+    LOCK,
+    DURABLE,
+    RESTART,
+    EVICTION,
+    REPLICAS,
+    CLOCK,
+    LATENCY,
+    CHECKS
+};
 
-/* ---- Asking ---- */
+enum {
+    ROUNDS = 100,      /* of SET, for the latency */
+    LATENCY_MS = 1500, /* the limit for these */
+    LIMIT_MS = 8000,   /* for all of a node */
+    PROBE_MS = 2000,   /* the least ttl of a key, in case this program is killed */
+    PATIENCE =
+        24 /* multiples of the node timeout that such a key lives: 6 questions, each FIRST_TIMES as long */
+};
 
-/* In a question: stands for the node's own key. */
-static const char own_key[] = "";
+static const struct check {
+    const char *name, *why, *fix;
+} checks[CHECKS] = {
+    {"node count", "a lock needs a majority: an even number helps no more than one less",
+     "3 or 5 servers that fail independently"},
+    {"reachable", "a node that does not answer in time has no vote",
+     "see that it runs, its address, bind, protected-mode, firewalls; or raise --node-timeout"},
+    {"server kind", "replicas, sentinels and clusters lose locks with a failover",
+     "independent masters, with cluster-enabled no"},
+    {"distinct servers",
+     "one server with two votes makes a false majority; one machine fails as one",
+     "each server once, each on a machine of its own"},
+    {"failover pair", "when a replica is promoted it does not have the last locks",
+     "servers that share no data set"},
+    {"lock commands", "a lock is SET NX PX; extending and releasing it is a script",
+     "see the error"},
+    {"survives restart", "a node that forgets locks lets a second holder in",
+     "longest-ttl in the configuration of all programs; or appendfsync always"},
+    {"recent restart", "locks from before may still be held",
+     "longest-ttl in the configuration of all programs; or wait that long (RestartSec=)"},
+    {"eviction", "a lock may be thrown away, as any key with a ttl",
+     "maxmemory-policy noeviction, with room; a server for locks alone"},
+    {"replicas", "a promoted replica does not have the last locks",
+     "no replicas, no automatic failover, min-replicas-to-write 0"},
+    {"clock", "if the clock is corrected, keys expire early or late by the same amount",
+     "time synchronisation (chrony, ntpd) that slews, there and here"},
+    {"latency", "answers after the node timeout are lost votes",
+     "--node-timeout of four times the p99; a faster disk or network, a nearer node"},
+};
 
-/* Errors after which the server answers no questions. */
-static int ends_all(const struct talk *talk)
+/* What to do about errors that a finding has. */
+static const struct {
+    const char *error, *fix;
+} fixes[] = {
+    {"NOPERM", "permit +set +get +del +pexpire +pttl +eval on the prefix"},
+    {"NOAUTH", "user and password in the address, the configuration file or REDISCLI_AUTH"},
+    {"WRONGPASS", "user and password in the address, the configuration file or REDISCLI_AUTH"},
+    {"OOM", "a larger maxmemory, or fewer keys; a server for locks alone"},
+    {"MISCONF", "see its log, and whether the disk is full"},
+    {"READONLY", "name its master, or end replicaof"},
+    {"NOREPLICAS", "min-replicas-to-write 0"},
+    {"BUSY", "wait, or SCRIPT KILL; a server for locks alone"},
+    {"LOADING", "wait until it has read its keys"},
+    {"max number of clients", "a larger maxclients; find clients that do not close connections"},
+    {"tls:", "certificates, their names and dates: --cacert, --cert, --key, --sni"},
+    {"with longest-ttl", "wait; or appendfsync always"},
+    {"wants none", "leave the password out, or require one: requirepass, ACL"},
+};
+
+struct finding {
+    enum verdict verdict;
+    char value[160];
+};
+
+/* What is known about one node. */
+struct exam {
+    struct result result;
+    struct finding finding[CHECKS];
+    char version[24];
+    char run_id[48], replid[48], replid2[48]; /* "": not known */
+    int accepts;                              /* 1: it has accepted a SET */
+    uint32_t rounds, p50_us, p99_us;          /* of SET */
+};
+
+static struct exam *exams;
+static char probe[48]; /* the beginning of the names of the keys that are set */
+
+static void finds(struct exam *exam, int check, enum verdict verdict, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static void finds(struct exam *exam, int check, enum verdict verdict, const char *format, ...)
 {
-    return talk_is_error(talk, "NOAUTH") || talk_is_error(talk, "DENIED") ||
-           talk_is_error(talk, "ERR max number of clients");
+    struct finding *finding = &exam->finding[check];
+    va_list arguments;
+
+    finding->verdict = verdict;
+    va_start(arguments, format);
+    vsnprintf(finding->value, sizeof finding->value, format, arguments);
+    va_end(arguments);
 }
 
-/* Asks all nodes; a NULL ends the arguments. The answers are in the talks, the errors in the exams. The first answer must
-   come within the node's timeout, later ones within the longer time after which the library would reconnect. */
-static void ask(enum question question, const char *first, ...)
-{
-    const char *word[WORDS] = {NULL}, *next;
-    unsigned i, w, words = 0;
-    va_list more;
+/* ---- In the child of a node: what the server says of itself ---- */
 
-    va_start(more, first);
-    for (next = first; next != NULL && words < WORDS; next = va_arg(more, const char *))
-        word[words++] = next;
-    va_end(more);
-    for (i = 0; i < target_count; i++) {
-        const char *own[WORDS];
-        for (w = 0; w < words; w++)
-            own[w] = word[w] == own_key ? keys[i] : word[w];
-        talk_send(&talks[i], words, own);
+static long long number_in(const struct talk *talk, const char *field)
+{
+    char value[32];
+
+    field_of(talk, field, value, sizeof value);
+    return value[0] != '\0' ? strtoll(value, NULL, 10) : -1;
+}
+
+static void judge_kind(struct exam *exam, const char *mode, const char *role)
+{
+    if (strcmp(mode, "standalone") != 0)
+        finds(exam, KIND, UNSAFE, "%s", mode);
+    else if (strcmp(role, "master") == 0)
+        finds(exam, KIND, PASS, "standalone master");
+    else
+        finds(exam, KIND, FAIL, "%s", role);
+}
+
+static double megabytes(long long bytes)
+{
+    return (double)bytes / 1048576;
+}
+
+static void judge_memory(const struct talk *talk, struct exam *exam)
+{
+    long long most = number_in(talk, "maxmemory"), used = number_in(talk, "used_memory");
+    char policy[32];
+
+    field_of(talk, "maxmemory_policy", policy, sizeof policy);
+    if (most > 0 && strcmp(policy, "noeviction") != 0)
+        finds(exam, EVICTION, UNSAFE, "%s at %.1f MB", policy, megabytes(most));
+    else if (most > 0 && used >= most)
+        finds(exam, EVICTION, WARN, "noeviction, and full: %.1f of %.1f MB", megabytes(used),
+              megabytes(most));
+    else if (most > 0 && used > most / 10 * 8)
+        finds(exam, EVICTION, WARN, "noeviction, and almost full: %.1f of %.1f MB", megabytes(used),
+              megabytes(most));
+    else
+        finds(exam, EVICTION, PASS, most > 0 ? "noeviction" : "no limit");
+}
+
+static void judge_replicas(const struct talk *talk, struct exam *exam)
+{
+    long long replicas = number_in(talk, "connected_slaves");
+    char failover[32];
+
+    field_of(talk, "master_failover_state", failover, sizeof failover);
+    if (failover[0] != '\0' && strcmp(failover, "no-failover") != 0)
+        finds(exam, REPLICAS, UNSAFE, "%s", failover);
+    else if (replicas > 0)
+        finds(exam, REPLICAS, WARN, "%lld: only good if none is ever promoted", replicas);
+    else
+        finds(exam, REPLICAS, PASS, "none");
+}
+
+/* How long a restarted node must have no vote. */
+static long longest_ms(void)
+{
+    return options.longest_ttl_ms > 0 ? options.longest_ttl_ms : options.ttl_ms;
+}
+
+/* The programs wait as `longest-ttl` says, so a node that forgets its locks is only missing for a while. */
+static void judge_restart(struct exam *exam, long long up_s)
+{
+    long long rest_s = longest_ms() / 1000 + 1 - up_s;
+
+    if (up_s < 0)
+        finds(exam, RESTART, UNKNOWN, "it does not tell");
+    else if (rest_s <= 0)
+        finds(exam, RESTART, PASS, "up for %lld s", up_s);
+    else if (options.longest_ttl_ms > 0)
+        finds(exam, RESTART, FAIL, "up for %lld s: with longest-ttl no vote for %lld s more", up_s,
+              rest_s);
+    else
+        finds(exam, RESTART, UNSAFE, "up for %lld s: back too early, keep it out for %lld s more",
+              up_s, rest_s);
+}
+
+/* The value of a setting; "" if CONFIG GET is not permitted, or there is no such setting. */
+static void ask_setting(struct talk *talk, const char *name, char value[32])
+{
+    value[0] = '\0';
+    if (ask_any(talk, "CONFIG", "GET", name, NULL) && talk->items == 3)
+        snprintf(value, 32, "%s", talk->item[2].text);
+}
+
+static void judge_durability(struct talk *talk, struct exam *exam, int has_aof, long long up_s)
+{
+    char fsync[32] = "", rewrite[32] = "";
+    const char *wrong;
+
+    if (has_aof) {
+        ask_setting(talk, "appendfsync", fsync);
+        ask_setting(talk, "no-appendfsync-on-rewrite", rewrite);
     }
-    talks_wait((uint32_t)options.node_timeout_ms * (question == ASK_HELLO ? 1 : PATIENCE));
+    if (strcmp(fsync, "always") == 0 && strcmp(rewrite, "no") == 0) {
+        finds(exam, DURABLE, PASS, "appendfsync always");
+        finds(exam, RESTART, PASS, "it forgets nothing");
+        return;
+    }
+    judge_restart(exam, up_s);
+    wrong = !has_aof                       ? "no AOF: a restart loses locks"
+            : fsync[0] == '\0'             ? "not known: CONFIG GET is not permitted"
+            : strcmp(fsync, "always") != 0 ? "appendfsync is not always: power loss loses locks"
+                                           : "appendfsync always, but not during rewrites";
+    finds(exam, DURABLE, options.longest_ttl_ms > 0 ? PASS : WARN, "%s%s", wrong,
+          options.longest_ttl_ms > 0 ? "; longest-ttl keeps it out then" : "");
+}
+
+/* Without INFO an unsafe node may stay unnoticed. */
+static void miss_info(struct exam *exam, const char *why)
+{
+    static const int of_info[] = {KIND, DISTINCT, DURABLE, EVICTION},
+                     others[] = {PAIR, RESTART, REPLICAS};
+    size_t n;
+
+    for (n = 0; n < sizeof of_info / sizeof *of_info; n++)
+        finds(exam, of_info[n], WARN, "not known: INFO: %.120s", why);
+    for (n = 0; n < sizeof others / sizeof *others; n++)
+        finds(exam, others[n], UNKNOWN, "not known: INFO: %.120s", why);
+}
+
+static void judge_info(struct talk *talk, struct exam *exam)
+{
+    char role[16], mode[16];
+    long long up_s;
+    int has_aof;
+
+    if (!ask_any(talk, "INFO", NULL))
+        return;
+    if (is_error(talk, "NOAUTH") || is_error(talk, "DENIED") ||
+        is_error(talk, "ERR max number of clients")) {
+        refuses(talk); /* so the server will answer nothing */
+        return;
+    }
+    if (!is_kind(talk, RESP_STRING)) {
+        miss_info(exam, text_of(talk));
+        return;
+    }
+    field_of(talk, "run_id", exam->run_id, sizeof exam->run_id);
+    field_of(talk, "master_replid", exam->replid, sizeof exam->replid);
+    field_of(talk, "master_replid2", exam->replid2, sizeof exam->replid2);
+    field_of(talk, "redis_version", exam->version, sizeof exam->version);
+    field_of(talk, "role", role, sizeof role);
+    field_of(talk, "redis_mode", mode, sizeof mode);
+    judge_kind(exam, mode, role);
+    judge_memory(talk, exam);
+    judge_replicas(talk, exam);
+    up_s = number_in(talk, "uptime_in_seconds");
+    has_aof = number_in(talk, "aof_enabled") == 1;
+    judge_durability(talk, exam, has_aof, up_s); /* the last: it asks again */
+}
+
+/* ---- In the child of a node: what is tried ---- */
+
+static void judge_clock(struct talk *talk, struct exam *exam)
+{
+    double here, there, doubt;
+
+    if (!ask_any(talk, "TIME", NULL))
+        return;
+    if (talk->items != 3) {
+        finds(exam, CLOCK, UNKNOWN, "not known: TIME: %.120s", text_of(talk));
+        return;
+    }
+    doubt = (double)talk->rtt_us / 2e6;
+    here = (double)redlock_posix()->wall_us(NULL) / 1e6 - doubt;
+    there = strtod(talk->item[1].text, NULL) + strtod(talk->item[2].text, NULL) / 1e6;
+    if (there - here > 1 + doubt || here - there > 1 + doubt)
+        finds(exam, CLOCK, WARN, "%+.1f s from the clock here", there - here);
+    else
+        finds(exam, CLOCK, PASS, "within 1 s of the clock here");
+}
+
+/* The answer to a command of a lock is an error, so the node has no vote; or it is wrong, which proves something only if the key
+   cannot have expired. */
+static int judge_answer(struct talk *talk, struct exam *exam, const char *what, int is_right,
+                        uint64_t end_us)
+{
+    if (is_right)
+        return 1;
+    if (talk->result->error[0] != '\0')
+        return 0; /* the connection is lost */
+    if (is_error(talk, ""))
+        finds(exam, LOCK, FAIL, "%s: %.120s", what, text_of(talk));
+    else if (now_us() < end_us)
+        finds(exam, LOCK, UNSAFE, "%s: not what was asked for", what);
+    return 0;
+}
+
+/* The commands of a lock, with the answers that it needs. */
+static int try_a_lock(struct talk *talk, struct exam *exam, const char *key, const char *ttl,
+                      uint64_t end_us)
+{
+    static const char extend[] = "local c,k=redis.call,KEYS[1]if c('get',k)==ARGV[1]then return "
+                                 "c('pexpire',k,math.max(ARGV[2],c('pttl',k)))end return 0";
+    static const char release[] =
+        "if redis.call('get',KEYS[1])==ARGV[1]then return redis.call('del',KEYS[1])end return 0";
+    static const char mine[] = "redlock check", other[] = "of another";
+
+    exam->accepts =
+        ask_any(talk, "SET", key, mine, "NX", "PX", ttl, NULL) && is_kind(talk, RESP_STATUS);
+    return judge_answer(talk, exam, "SET NX PX", exam->accepts, end_us) &&
+           judge_answer(talk, exam, "SET NX PX of what is held",
+                        ask_any(talk, "SET", key, other, "NX", "PX", ttl, NULL) &&
+                            is_kind(talk, RESP_NIL),
+                        end_us) &&
+           judge_answer(talk, exam, "extension",
+                        ask_any(talk, "EVAL", extend, "1", key, mine, ttl, NULL) &&
+                            number_of(talk) == 1,
+                        end_us) &&
+           judge_answer(talk, exam, "release by another",
+                        ask_any(talk, "EVAL", release, "1", key, other, NULL) &&
+                            number_of(talk) == 0,
+                        end_us) &&
+           judge_answer(talk, exam, "release",
+                        ask_any(talk, "EVAL", release, "1", key, mine, NULL) &&
+                            number_of(talk) == 1,
+                        end_us);
+}
+
+static void judge_latency(struct talk *talk, struct exam *exam, const char *key)
+{
+    uint64_t until_us = now_us() + (uint64_t)LATENCY_MS * 1000;
+    uint32_t us[ROUNDS];
+    unsigned n = 0;
+    long p99_ms;
+
+    while (n < ROUNDS && now_us() < until_us &&
+           ask(talk, "SET", key, "redlock check", "PX", "1000", NULL))
+        us[n++] = (uint32_t)talk->rtt_us;
+    ask_any(talk, "DEL", key, NULL); /* if that is denied, the key expires */
+    if (n == 0)
+        return;
+    sort_times(us, n);
+    exam->rounds = n;
+    exam->p50_us = us[n / 2];
+    exam->p99_us = us[n * 99 / 100];
+    p99_ms = (long)(exam->p99_us / 1000);
+    finds(exam, LATENCY,
+          p99_ms >= options.node_timeout_ms      ? FAIL
+          : p99_ms > options.node_timeout_ms / 4 ? WARN
+                                                 : PASS,
+          "p50 %.1f ms, p99 %.1f ms of %ld ms", (double)exam->p50_us / 1000,
+          (double)exam->p99_us / 1000, options.node_timeout_ms);
+}
+
+static void converse(struct talk *talk, unsigned i, void *result)
+{
+    long ttl_ms = PATIENCE * options.node_timeout_ms;
+    char name[64], key[REDLOCK_KEY_MAX + 1], ttl[24];
+    struct exam *exam = result;
+
+    if (talk->result->is_open)
+        finds(exam, REACH, WARN, "a password is given, but the server wants none");
+    snprintf(name, sizeof name, "%s-%u", probe, i);
+    key_of(key, name);
+    ttl_ms = ttl_ms > PROBE_MS ? ttl_ms : PROBE_MS;
+    snprintf(ttl, sizeof ttl, "%ld", ttl_ms);
+    judge_info(talk, exam);
+    judge_clock(talk, exam);
+    if (try_a_lock(talk, exam, key, ttl, now_us() + (uint64_t)ttl_ms * 1000))
+        judge_latency(talk, exam, key);
+    else
+        finds(exam, LATENCY, UNKNOWN, "not measured");
+    if (exam->finding[KIND].verdict == FAIL && exam->accepts)
+        exam->finding[KIND].verdict = UNSAFE; /* a replica that accepts writes, and loses them */
+}
+
+/* ---- All nodes together ---- */
+
+static int same_server(unsigned i, unsigned n)
+{
+    if (strcmp(targets[i].address, targets[n].address) == 0)
+        return targets[i].error == NULL;
+    return exams[i].run_id[0] != '\0' && strcmp(exams[i].run_id, exams[n].run_id) == 0;
+}
+
+/* Compares addresses without their ports; all unix sockets are on one machine. */
+static int same_machine(unsigned i, unsigned n)
+{
+    const char *one = targets[i].address, *other = targets[n].address;
+    const char *end = strncmp(one, "unix:", 5) == 0 ? one + 4 : strrchr(one, ':');
+
+    return end != NULL && strncmp(one, other, (size_t)(end - one) + 1) == 0;
+}
+
+static void compare(unsigned i, unsigned n)
+{
+    const char *other = targets[n].url.address;
+    struct exam *exam = &exams[i];
+
+    if (n < i && same_server(i, n))
+        finds(exam, DISTINCT, UNSAFE, "the same server as %s", other);
+    if (exam->result.error[0] != '\0' || exams[n].result.error[0] != '\0')
+        return;
+    if (n < i && exam->finding[DISTINCT].verdict == PASS && same_machine(i, n))
+        finds(exam, DISTINCT, WARN, "on one machine with %s", other);
+    if (same_server(i, n) || exam->replid[0] == '\0' || exams[n].replid[0] == '\0')
+        return;
+    if (strcmp(exam->replid, exams[n].replid) == 0)
+        finds(exam, PAIR, UNSAFE, "one data set with %s", other);
+    else if (strcmp(exam->replid2, exams[n].replid) == 0)
+        finds(exam, PAIR, WARN, "was a replica of %s", other);
+}
+
+/* A node with which the conversation has failed. */
+static void miss_all(struct exam *exam)
+{
+    int n;
+
+    for (n = KIND; n < CHECKS; n++)
+        if (exam->finding[n].verdict == PASS && exam->finding[n].value[0] == '\0')
+            finds(exam, n, UNKNOWN, "not reached");
+    finds(exam, REACH, FAIL, "%.150s", exam->result.error);
+}
+
+static void judge_all(void)
+{
+    unsigned i, n, spare = (target_count - 1) / 2;
+
+    finds(&exams[0], COUNT,
+          target_count % 2 == 0 || target_count == 1 || target_count > 9 ? WARN : PASS,
+          "%u: %u may fail%s", target_count, spare,
+          target_count > 9 ? "; each lock asks all of them" : "");
     for (i = 0; i < target_count; i++) {
-        char *refusal = exams[i].refusal[question];
-        if (talks[i].items == 0)
-            continue;
-        if (!talk_is_error(&talks[i], ""))
-            exams[i].answered |= 1U << question;
-        else if (refusal[0] == '\0')
-            snprintf(refusal, sizeof exams[i].refusal[0], "%s", talks[i].item[0].text);
-        if (ends_all(&talks[i]))
-            talk_close(&talks[i], talks[i].item[0].text);
+        if (exams[i].result.error[0] != '\0')
+            miss_all(&exams[i]);
+        for (n = 0; n < target_count; n++)
+            if (n != i)
+                compare(i, n);
     }
 }
 
-/* The answer of node i; NULL if there is none, or if it is an error. */
-static const struct talk_item *answer_of(unsigned i)
+/* ---- Output ---- */
+
+static const char *const verdict_names[] = {"pass", "unknown", "warn", "fail", "unsafe"};
+static const char *const status_names[] = {"OK", "WARNING", "CRITICAL"};
+
+static int is_same(const struct finding *a, const struct finding *b)
 {
-    return talks[i].items > 0 && !talk_is_error(&talks[i], "") ? talks[i].item : NULL;
+    return a->verdict == b->verdict && strcmp(a->value, b->value) == 0;
 }
 
-static int is_integer(unsigned i, long long least, long long most)
+/* 1: another node before this one has the same finding, so it has been printed. */
+static int is_told(int check, unsigned i)
 {
-    const struct talk_item *answer = answer_of(i);
+    unsigned n = 0;
 
-    return answer != NULL && answer->kind == RESP_INTEGER && answer->integer >= least &&
-           answer->integer <= most;
+    while (n < i && !is_same(&exams[n].finding[check], &exams[i].finding[check]))
+        n++;
+    return n < i;
 }
 
-static int is_kind(unsigned i, enum resp_kind kind)
+static const char *fix_of(int check, const char *value)
 {
-    return answer_of(i) != NULL && answer_of(i)->kind == kind;
+    size_t n = 0;
+
+    if (check != REACH && check != LOCK && check != RESTART)
+        return checks[check].fix;
+    while (n < sizeof fixes / sizeof *fixes && strstr(value, fixes[n].error) == NULL)
+        n++;
+    return n < sizeof fixes / sizeof *fixes ? fixes[n].fix : checks[check].fix;
 }
 
-static int is_ok(unsigned i)
-{
-    return is_kind(i, RESP_STATUS);
-}
-
-static int is_nil(unsigned i)
-{
-    return is_kind(i, RESP_NIL);
-}
-
-/* ---- Kind, version, settings, clock ---- */
-
-/* The value that follows this name in the answer, a map or a flat list. */
-static void take_pair(unsigned i, const char *name, char *value, size_t room)
-{
-    const struct talk_item *item = talks[i].item;
-    unsigned n;
-
-    for (n = 1; n + 1 < talks[i].items; n++)
-        if (item[n].depth == 1 && strcmp(item[n].text, name) == 0) {
-            snprintf(value, room, "%s", item[n + 1].text);
-            return;
-        }
-}
-
-static void ask_hello(void)
-{
-    unsigned i;
-
-    ask(ASK_HELLO, "HELLO", "2", NULL);
-    for (i = 0; i < target_count; i++) {
-        struct exam *exam = &exams[i];
-        if (answer_of(i) == NULL)
-            continue;
-        take_pair(i, "server", exam->server, sizeof exam->server);
-        take_pair(i, "version", exam->version, sizeof exam->version);
-        take_pair(i, "mode", exam->mode, sizeof exam->mode);
-        take_pair(i, "role", exam->role, sizeof exam->role);
-    }
-}
-
-static long long delayed_fsyncs(const char *info)
-{
-    char value[24] = "0";
-
-    talk_field(info, "aof_delayed_fsync", value, sizeof value);
-    return count_of(value);
-}
-
-static void ask_info(void)
-{
-    unsigned i;
-
-    ask(ASK_INFO, "INFO", NULL);
-    for (i = 0; i < target_count; i++) {
-        struct exam *exam = &exams[i];
-        if (!is_kind(i, RESP_STRING))
-            continue;
-        exam->info = strdup(answer_of(i)->text);
-        if (exam->info == NULL)
-            die(EXIT_SYSTEM, "no memory");
-        exam->delayed_fsyncs = -delayed_fsyncs(exam->info);
-        if (exam->version[0] == '\0') {
-            talk_field(exam->info, "redis_version", exam->version, sizeof exam->version);
-            talk_field(exam->info, "redis_mode", exam->mode, sizeof exam->mode);
-            talk_field(exam->info, "role", exam->role, sizeof exam->role);
-        }
-    }
-    ask(ASK_INFO, "INFO", "commandstats", NULL);
-    for (i = 0; i < target_count; i++)
-        if (is_kind(i, RESP_STRING))
-            exams[i].stats = strdup(answer_of(i)->text);
-}
-
-static void ask_info_again(void)
-{
-    unsigned i;
-
-    ask(ASK_INFO, "INFO", "persistence", NULL);
-    for (i = 0; i < target_count; i++)
-        exams[i].delayed_fsyncs = is_kind(i, RESP_STRING)
-                                      ? exams[i].delayed_fsyncs + delayed_fsyncs(answer_of(i)->text)
-                                      : 0;
-}
-
-static void ask_settings(void)
+/* Behind the findings of a check: why they matter, and what to do, each once. */
+static void print_advice(int check)
 {
     unsigned i, n;
 
-    for (n = 0; n < SETTINGS; n++) {
-        ask(ASK_CONFIG, "CONFIG", "GET", setting_names[n], NULL);
-        for (i = 0; i < target_count; i++)
-            if (answer_of(i) != NULL && talks[i].items == 3) {
-                snprintf(exams[i].setting[n], sizeof exams[i].setting[n], "%s",
-                         talks[i].item[2].text);
-                exams[i].settings |= 1U << n;
+    printf("        why: %s\n", checks[check].why);
+    for (i = 0; i < target_count; i++) {
+        const char *fix = fix_of(check, exams[i].finding[check].value);
+        for (n = 0; n < i && (exams[n].finding[check].verdict < WARN ||
+                              fix_of(check, exams[n].finding[check].value) != fix);
+             n++)
+            continue;
+        if (exams[i].finding[check].verdict >= WARN && n == i)
+            printf("        fix: %s\n", fix);
+    }
+}
+
+/* Prints a check, each finding once, with the nodes that have it. */
+static void print_text(int check)
+{
+    char text[4 * sizeof exams->finding->value];
+    unsigned i, n;
+    int is_bad = 0;
+
+    for (i = 0; i < (check == COUNT ? 1 : target_count); i++) {
+        const struct finding *finding = &exams[i].finding[check];
+        if (is_told(check, i) || (finding->verdict < WARN && !options.verbose))
+            continue;
+        printable(text, sizeof text, finding->value);
+        printf("%-8s%-18s%s", verdict_names[finding->verdict], checks[check].name, text);
+        for (n = i; n < target_count && check != COUNT; n++)
+            if (is_same(&exams[n].finding[check], finding))
+                printf("%s%s", n == i ? "  [" : " ", targets[n].url.address);
+        printf(check != COUNT ? "]\n" : "\n");
+        is_bad |= finding->verdict >= WARN;
+    }
+    if (is_bad)
+        print_advice(check);
+}
+
+static void print_nodes(void)
+{
+    char version[sizeof exams->version * 4];
+    unsigned i;
+
+    for (i = 0; i < target_count; i++) {
+        printable(version, sizeof version, exams[i].version);
+        printf("node    %s", targets[i].url.address);
+        if (version[0] != '\0')
+            printf("  version %s", version);
+        if (exams[i].rounds > 0)
+            printf("  p50 %.1f ms, p99 %.1f ms", (double)exams[i].p50_us / 1000,
+                   (double)exams[i].p99_us / 1000);
+        printf("\n");
+    }
+}
+
+/* The same as a line of JSON for each finding. */
+static void print_json(int check)
+{
+    unsigned i, n;
+
+    for (i = 0; i < (check == COUNT ? 1 : target_count); i++) {
+        const struct finding *finding = &exams[i].finding[check];
+        if (is_told(check, i))
+            continue;
+        json_begin("check");
+        json_member("check", checks[check].name);
+        json_member("result", verdict_names[finding->verdict]);
+        json_member("value", finding->value);
+        printf(",\"on\":[");
+        for (n = i; n < target_count && check != COUNT; n++)
+            if (is_same(&exams[n].finding[check], finding)) {
+                printf(n == i ? "" : ",");
+                json_string(targets[n].url.address);
             }
-    }
-}
-
-/* The best of several readings of the clocks: the one with the shortest round trip. */
-static void read_clocks(unsigned which)
-{
-    const struct redlock_io *io = redlock_posix();
-    uint64_t start_us = now_us();
-    unsigned i, round;
-
-    for (round = 0; round < READINGS && now_us() - start_us < CLOCK_US; round++) {
-        long long wall_us;
-        ask(ASK_TIME, "TIME", NULL);
-        wall_us = (long long)io->wall_us(NULL) - (long long)now_us();
-        for (i = 0; i < target_count; i++) {
-            struct reading *best = &exams[i].clock[which];
-            const struct talk *talk = &talks[i];
-            if (answer_of(i) == NULL || talk->items != 3 ||
-                (best->at_us != 0 && best->rtt_us <= talk->rtt_us))
-                continue;
-            best->rtt_us = talk->rtt_us;
-            best->at_us = talk->sent_us + talk->rtt_us / 2;
-            best->ahead_us = count_of(talk->item[1].text) * 1000000 + count_of(talk->item[2].text) -
-                             (long long)best->at_us;
-            best->ahead_wall_us = best->ahead_us - wall_us;
+        printf("]");
+        if (finding->verdict >= WARN) {
+            json_member("why", checks[check].why);
+            json_member("fix", fix_of(check, finding->value));
         }
+        printf("}\n");
     }
 }
 
-/* ---- The commands of a lock ---- */
-
-static void draw_keys(void)
+static void print_json_nodes(void)
 {
-    char random[33], name[48];
-    unsigned i;
-
-    probe_ms = 6 * PATIENCE * options.node_timeout_ms; /* 6 questions */
-    probe_ms = probe_ms > 2000 ? probe_ms : 2000;
-    snprintf(probe_text, sizeof probe_text, "%ld", probe_ms);
-    for (i = 0; i <= target_count; i++) {
-        put_random(random, 16);
-        snprintf(name, sizeof name, "check:%s", random);
-        key_of(keys[i], name);
-    }
-}
-
-/* Sets a new key on all nodes at once. A server where the key exists already got it through another address. */
-static void look_for_twins(void)
-{
-    const char *shared = keys[target_count];
-    unsigned i;
-
-    ask(ASK_SET, "SET", shared, token, "NX", "PX", probe_text, NULL);
-    for (i = 0; i < target_count; i++) {
-        exams[i].twin = is_nil(i);
-        exams[i].accepts = is_ok(i);
-    }
-    ask(ASK_EVAL, "EVAL", release_script, "1", shared, token, NULL);
-}
-
-/* Each node must give the answer that a lock needs; otherwise exam->problem names the command. After keys_end_us a wrong answer
-   proves nothing, because a key may have expired while this program or another node was paused. */
-static void must_be(const char *what, int (*is)(unsigned i))
-{
-    int late = now_us() >= keys_end_us;
     unsigned i;
 
     for (i = 0; i < target_count; i++) {
-        struct exam *exam = &exams[i];
-        if (exam->problem[0] != '\0' || talks[i].items == 0 || is(i) ||
-            (late && answer_of(i) != NULL))
-            continue;
-        exam->lies = answer_of(i) != NULL;
-        snprintf(exam->problem, sizeof exam->problem, "%s: %s", what,
-                 exam->lies ? "not what was asked for" : talks[i].item[0].text);
+        json_begin("check");
+        json_member("node", targets[i].url.address);
+        json_member("version", exams[i].version);
+        if (exams[i].rounds > 0)
+            printf(",\"p50_ms\":%.3f,\"p99_ms\":%.3f", (double)exams[i].p50_us / 1000,
+                   (double)exams[i].p99_us / 1000);
+        printf("}\n");
     }
 }
 
-static int is_0(unsigned i)
+/* Returns the exit status, and how many nodes have no failure. */
+static int sum_up(unsigned *usable)
 {
-    return is_integer(i, 0, 0);
-}
-
-static int is_1(unsigned i)
-{
-    return is_integer(i, 1, 1);
-}
-
-/* A denied PTTL is no problem, because a lock does not need it. */
-static int is_left(unsigned i)
-{
-    return answer_of(i) == NULL || is_integer(i, 1, probe_ms);
-}
-
-static void try_a_lock(void)
-{
-    keys_end_us = now_us() + (uint64_t)probe_ms * 1000;
-    ask(ASK_SET, "SET", own_key, token, "NX", "PX", probe_text, NULL);
-    must_be("SET NX PX", is_ok);
-    ask(ASK_SET, "SET", own_key, wrong_token, "NX", "PX", probe_text, NULL);
-    must_be("SET NX PX of what is held", is_nil);
-    ask(ASK_PTTL, "PTTL", own_key, NULL);
-    must_be("PTTL", is_left);
-    ask(ASK_EVAL, "EVAL", extend_script, "1", own_key, token, probe_text, NULL);
-    must_be("extension", is_1);
-    ask(ASK_EVAL, "EVAL", release_script, "1", own_key, wrong_token, NULL);
-    must_be("release by another", is_0);
-    ask(ASK_EVAL, "EVAL", release_script, "1", own_key, token, NULL);
-    must_be("release", is_1);
-}
-
-/* Measures by the clock here when a key with a TTL of EXPIRY_MS expires; gives up after three times that time. */
-static void watch_expiry(void)
-{
-    uint64_t start_us = now_us();
-    char expiry[12];
-    int watching = 1;
+    enum verdict worst = PASS, of_node;
     unsigned i;
+    int n;
 
-    snprintf(expiry, sizeof expiry, "%d", EXPIRY_MS);
-    ask(ASK_SET, "SET", own_key, token, "PX", expiry, NULL);
-    for (i = 0; i < target_count; i++)
-        if (is_ok(i)) {
-            exams[i].born_us = talks[i].sent_us;
-            exams[i].set_us = talks[i].sent_us + talks[i].rtt_us;
-        }
-    while (watching && now_us() - start_us < EXPIRY_MS * 3000) {
-        ask(ASK_GET, "GET", own_key, NULL);
-        watching = 0;
-        for (i = 0; i < target_count; i++) {
-            struct exam *exam = &exams[i];
-            if (exam->born_us == 0 || exam->gone_us != 0 || answer_of(i) == NULL)
-                continue;
-            if (is_nil(i))
-                exam->gone_us = talks[i].sent_us + talks[i].rtt_us;
-            else
-                exam->alive_us = talks[i].sent_us;
-            watching |= exam->gone_us == 0;
-        }
-        poll(NULL, 0, 5);
+    for (i = *usable = 0; i < target_count; i++) {
+        for (n = 0, of_node = PASS; n < CHECKS; n++)
+            if (exams[i].finding[n].verdict > of_node)
+                of_node = exams[i].finding[n].verdict;
+        *usable += of_node < FAIL;
+        worst = of_node > worst ? of_node : worst;
     }
-}
-
-static void measure_latency(void)
-{
-    uint64_t start_us = now_us();
-    unsigned i, round;
-
-    for (round = 0; round < ROUNDS && now_us() - start_us < LATENCY_US; round++) {
-        ask(ASK_SET, "SET", own_key, token, "PX", probe_text, NULL);
-        for (i = 0; i < target_count; i++)
-            if (is_ok(i))
-                exams[i].rtt_us[exams[i].rtts++] = (uint32_t)talks[i].rtt_us;
-    }
-    for (i = 0; i < target_count; i++)
-        sort_times(exams[i].rtt_us, exams[i].rtts);
-    ask(ASK_EVAL, "EVAL", release_script, "1", own_key, token, NULL);
-}
-
-/* ---- The verb ---- */
-
-/* Sends a command twice a second, because a server may close idle connections. */
-static void wait_until(uint64_t until_us)
-{
-    uint64_t now;
-
-    while ((now = now_us()) < until_us) {
-        poll(NULL, 0, until_us - now < 500000 ? (int)((until_us - now + 999) / 1000) : 500);
-        ask(ASK_TIME, "TIME", NULL);
-    }
-}
-
-static void examine(void)
-{
-    uint64_t start_us;
-    unsigned i;
-
-    talks_open((uint32_t)options.node_timeout_ms);
-    ask_hello();
-    start_us = now_us();
-    read_clocks(0);
-    ask_info(); /* before the test commands, which change commandstats */
-    if (!options.read_only) {
-        look_for_twins();
-        try_a_lock();
-        watch_expiry();
-        measure_latency();
-    }
-    ask_settings();
-    if (options.clock_window_ms > 0) {
-        wait_until(start_us + (uint64_t)options.clock_window_ms * 1000);
-        read_clocks(1);
-    }
-    ask_info_again();
-    talks_close();
-    for (i = 0; i < target_count; i++) {
-        memcpy(exams[i].error, talks[i].node.error, sizeof exams[i].error);
-        exams[i].refused = talks[i].refused;
-        exams[i].is_open = talks[i].is_open;
-    }
-}
-
-/* Appends to a name, which has room. */
-static void append(char *name, const char *mark, unsigned long number)
-{
-    sprintf(name + strlen(name), "%s%lu", mark, number);
-}
-
-/* Makes the names unique, because monitoring systems do not accept a series twice. */
-static void name_nodes(void)
-{
-    unsigned i, n;
-
-    for (i = 0; i < target_count; i++) {
-        const struct redlock_url *url = &targets[i].url;
-        exams[i].target = &targets[i];
-        strcpy(exams[i].name, url->address);
-        if (url->database != 0)
-            append(exams[i].name, "/", url->database);
-        for (n = 0; n < i && strcmp(exams[n].name, exams[i].name) != 0; n++)
-            continue;
-        if (n < i)
-            append(exams[i].name, "#", i + 1);
-    }
-}
-
-static struct verdict_of_all sum_up(void)
-{
-    struct verdict_of_all all = {0, 0, 0};
-    enum verdict worst_of_all = PASS;
-    unsigned i, n;
-
-    for (i = 0; i < target_count; i++) {
-        enum verdict worst = PASS;
-        for (n = 0; n < CHECKS; n++) {
-            if (exams[i].finding[n].verdict > worst)
-                worst = exams[i].finding[n].verdict;
-            all.skipped += exams[i].finding[n].verdict == SKIPPED;
-        }
-        all.usable += worst < FAIL;
-        worst_of_all = worst > worst_of_all ? worst : worst_of_all;
-    }
-    if (worst_of_all == UNSAFE || all.usable < quorum() || (options.strict && worst_of_all >= WARN))
-        all.status = EXIT_CRITICAL;
-    else if (worst_of_all >= WARN)
-        all.status = EXIT_WARNING;
-    return all;
+    return worst == UNSAFE || *usable < quorum() ? EXIT_CRITICAL : worst >= WARN ? EXIT_WARNING : 0;
 }
 
 int verb_check(int count, char **words)
 {
-    struct verdict_of_all all;
+    char random[33];
+    unsigned usable;
+    int n, status;
 
     (void)words;
     if (count != 0)
         die(EXIT_USAGE, "check: unexpected argument");
-    if (options.json + options.nagios + options.prometheus > 1)
-        die(EXIT_USAGE, "check: one of --json, --nagios, --prometheus");
     if (options.ttl_ms < TTL_MIN_MS)
         die(EXIT_USAGE, "check: --ttl: at least %d ms", (int)TTL_MIN_MS);
     nodes_read();
-    name_nodes();
-    draw_keys();
-    examine();
+    put_random(random, 16);
+    snprintf(probe, sizeof probe, "check:%s", random);
+    exams = ask_nodes(converse, sizeof *exams, options.node_timeout_ms * FIRST_TIMES,
+                      LIMIT_MS + options.node_timeout_ms * FIRST_TIMES);
     judge_all();
-    all = sum_up();
-    report(&all);
+    status = sum_up(&usable);
+    if (options.json) {
+        json_begin("check");
+        json_member("status", status_names[status]);
+        printf(",\"nodes\":%u,\"quorum\":%u,\"usable\":%u}\n", target_count, quorum(), usable);
+        for (n = 0; n < CHECKS; n++)
+            print_json(n);
+        print_json_nodes();
+    } else {
+        printf("REDLOCK %s - %u of %u nodes usable, quorum %u\n", status_names[status], usable,
+               target_count, quorum());
+        for (n = 0; n < CHECKS && !options.quiet; n++)
+            print_text(n);
+        if (!options.quiet)
+            print_nodes();
+    }
     must_be_written();
-    return all.status;
+    return status;
 }

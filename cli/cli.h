@@ -1,8 +1,8 @@
-/* cli.h - shared declarations of redlock(1). A file uses only files on the lines below its own line in this picture. The three
-   files of check also use each other, and all files read the values of the options.
+/* cli.h - shared declarations of redlock(1). A file uses only files on the lines below its own line in this picture; all
+   files read the values of the options.
 
        main.c
-       run.c  lock.c  status.c  check.c judge.c report.c  bench.c    the verbs
+       run.c  lock.c  status.c  check.c  bench.c                     the verbs
        options.c  take.c  token.c                                    options, waiting for a lock, tokens
        session.c  look.c                                             a client and its lock; the value of a key
        queue.c  talk.c  ask.c  job.c                                 the waiters of this machine; plain commands to nodes; guard, command
@@ -68,14 +68,13 @@ struct options {
     const char *also[ALSO_MAX]; /* -a: further names of one lock */
     unsigned also_count;
     long node_timeout_ms, wait_ms, ttl_ms, kill_after_ms, min_hold_ms;
-    long unavailable_ms, duration_ms, clock_window_ms;
+    long unavailable_ms, duration_ms, longest_ttl_ms;
     long conflict_status, count, clients;
     long slots; /* 0: one holder */
     int verbose, quiet, json, here, mine;
     int log_levels; /* messages begin with their level, for the journal */
     int nonblock, keep_going;
     int fence, shell;
-    int read_only, strict, nagios, prometheus; /* check */
     int failure; /* the exit status of each die(), instead of the argument of die(); 0: the argument */
 };
 extern struct options options;
@@ -89,7 +88,8 @@ enum verb_bit {
     STATUS = 16,
     CHECK = 32,
     BENCH = 64,
-    ALL = 127
+    ALL = 127,
+    IN_FILE = 128 /* not on the command line: in the file, and in the environment */
 };
 
 /* Reads the options of a verb from its arguments, and options that these do not set from the environment, then from the file.
@@ -203,10 +203,6 @@ void json_begin(const char *verb);
 void json_string(const char *text);
 /* The same as a member of an object, with a comma before it. */
 void json_member(const char *name, const char *text);
-/* For Prometheus: begins a metric; prints one that has a single value; prints a label. */
-void metric_begin(const char *name, const char *help);
-void metric_number(const char *name, const char *help, unsigned value);
-void metric_label(FILE *to, const char *label, const char *value);
 /* Writes each byte that is not a letter, a digit or one of -_.~ as %XX. The result is cut at `room`. */
 void percent_encode(char *out, size_t room, const char *text);
 /* In place. Invalid escapes stay. */

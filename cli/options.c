@@ -21,7 +21,6 @@ struct options options = {
     .kill_after_ms = FOREVER_MS,
     .unavailable_ms = 10000,
     .duration_ms = FOREVER_MS,
-    .clock_window_ms = 5000,
     .conflict_status = EXIT_HELD,
     .count = -1,
     .clients = 1,
@@ -56,6 +55,8 @@ static const struct option_spec { /* small members together, to save memory */
      "beginning of each key; default redlock:"},
     {"node-timeout", 0, DURATION, ALL, 0, &options.node_timeout_ms, "REDLOCK_NODE_TIMEOUT", "TIME",
      "time for one node in one attempt; default 250ms"},
+    {"longest-ttl", 0, DURATION, IN_FILE, 0, &options.longest_ttl_ms, "REDLOCK_LONGEST_TTL", "TIME",
+     "give no vote to a node that started less than this ago"},
     {"verbose", 'v', FLAG, ALL, 0, &options.verbose, "REDLOCK_VERBOSE", "", "say what happens"},
     {"quiet", 'q', FLAG, ALL, 0, &options.quiet, NULL, "", "say warnings and errors only"},
     {"also", 'a', NAMES, RUN, 0, NULL, NULL, "NAME", "a further name of the lock; may be repeated"},
@@ -88,13 +89,6 @@ static const struct option_spec { /* small members together, to save memory */
      "end with 0 if a process of this host holds the lock, else 1"},
     {"force", 0, TEXT, RELEASE, 0, &options.force, NULL, "ID",
      "take the lock from this holder; status prints the ID"},
-    {"read-only", 0, FLAG, CHECK, 0, &options.read_only, NULL, "", "write nothing to the nodes"},
-    {"strict", 0, FLAG, CHECK, 0, &options.strict, NULL, "", "warnings are failures"},
-    {"nagios", 0, FLAG, CHECK, 0, &options.nagios, NULL, "",
-     "print one line, as monitoring plugins do"},
-    {"prometheus", 0, FLAG, CHECK, 0, &options.prometheus, NULL, "", "print metrics"},
-    {"clock-window", 0, DURATION, CHECK, 0, &options.clock_window_ms, NULL, "TIME",
-     "time to watch the clocks; default 5s"},
     {"count", 'n', NUMBER, BENCH, 1000000, &options.count, NULL, "COUNT", "number of cycles"},
     {"duration", 'd', DURATION, BENCH, 0, &options.duration_ms, NULL, "TIME", "time to measure"},
     {"clients", 'c', NUMBER, BENCH, 1000, &options.clients, NULL, "N",
@@ -116,6 +110,11 @@ static const struct {
     {RUN, 0, "no-guard", "the guard starts the command; leave the option out"},
     {RUN, 0, "status-fd", "the exit status, -v, and redlock status --json"},
     {RUN, 0, "preserve-status", "the status of a lost lock is always 79"},
+    {CHECK, 0, "read-only", "check sets keys of its own for a moment; leave the option out"},
+    {CHECK, 0, "strict", "the status 1 is for warnings"},
+    {CHECK, 0, "nagios", "the first line and the status are what plugins print; -q prints no more"},
+    {CHECK, 0, "prometheus", "redlock check --json"},
+    {CHECK, 0, "clock-window", "check does not watch clocks any more; leave the option out"},
 };
 
 static uint8_t source_of
@@ -211,7 +210,8 @@ static int take_from_file(const char *key, const char *value, const char *where)
     unsigned i;
 
     for (i = 0; i < SPECS; i++)
-        if (specs[i].verbs == ALL && specs[i].kind != FLAG && specs[i].value != &options.config &&
+        if ((specs[i].verbs == ALL || specs[i].verbs == IN_FILE) && specs[i].kind != FLAG &&
+            specs[i].value != &options.config &&
             strcmp(specs[i].name, strcmp(key, "node") == 0 ? "nodes" : key) == 0) {
             if (specs[i].kind == NODE_LIST)
                 nodes_check(value, where);

@@ -108,6 +108,11 @@ void session_open(struct session *session, const char *name)
     settings.node_timeout_ms = (uint32_t)options.node_timeout_ms;
     settings.stall_ms = settings.node_timeout_ms * FIRST_TIMES;
     settings.fair = 1;
+    settings.longest_ttl_ms = (uint32_t)options.longest_ttl_ms;
+    if (options.longest_ttl_ms > 0 &&
+        (options.ttl_ms > options.longest_ttl_ms || options.min_hold_ms > options.longest_ttl_ms))
+        die(EXIT_USAGE, "--ttl and --min-hold: at most longest-ttl, which is %ld ms",
+            options.longest_ttl_ms);
     session->io = io_open();
     if (redlock_init(&session->client, session->io, session->nodes, target_count, &settings) !=
         REDLOCK_OK) {

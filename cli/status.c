@@ -617,7 +617,8 @@ int verb_status(int count, char **words)
     for (n = 0; n < name_count; n++)
         is_list |= is_pattern(names[n]);
     nodes_load();
-    views = ask_nodes(converse, sizeof *views, LIMIT_MS + options.node_timeout_ms * FIRST_TIMES);
+    views = ask_nodes(converse, sizeof *views, options.node_timeout_ms,
+                      LIMIT_MS + options.node_timeout_ms * FIRST_TIMES);
     make_rows();
     if (options.mine || options.here)
         return answer_test(mark);

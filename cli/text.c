@@ -221,7 +221,7 @@ void printable(char *out, size_t room, const char *text)
 
 void json_begin(const char *verb)
 {
-    printf("{\"schema\":1,\"verb\":\"%s\"", verb);
+    printf("{\"schema\":2,\"verb\":\"%s\"", verb);
 }
 
 void json_string(const char *text)
@@ -250,25 +250,6 @@ void json_member(const char *name, const char *text)
 {
     printf(",\"%s\":", name);
     json_string(text);
-}
-
-void metric_begin(const char *name, const char *help)
-{
-    printf("# HELP redlock_%s %s\n# TYPE redlock_%s gauge\n", name, help, name);
-}
-
-void metric_number(const char *name, const char *help, unsigned value)
-{
-    metric_begin(name, help);
-    printf("redlock_%s %u\n", name, value);
-}
-
-void metric_label(FILE *to, const char *label, const char *value)
-{
-    fprintf(to, "%s=\"", label);
-    for (; *value != '\0'; value++)
-        fprintf(to, *value == '"' || *value == '\\' ? "\\%c" : "%c", *value);
-    fprintf(to, "\"");
 }
 
 void percent_encode(char *out, size_t room, const char *text)

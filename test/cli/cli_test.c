@@ -774,6 +774,40 @@ static void held_here(void)
     ask_all("DEL", "redlock:x");
 }
 
+/* A server that was restarted has lost its locks, and would grant them again. */
+static void longest_ttl(void)
+{
+    struct beat *a = map_beat(beat_path("a"));
+    struct program run;
+
+    nodes(3);
+    is_int(redlock("run", "--longest-ttl", "60", "x", "true", NULL), 64,
+           "longest-ttl is no option of the command line");
+    setenv("REDLOCK_LONGEST_TTL", "20", 1);
+    is_int(redlock("run", "-t", "30", "x", "true", NULL), 64, "a ttl that is longer: 64");
+    ok(strstr(wrote(last, 'e'), "longest-ttl") != NULL, "it says why");
+    unsetenv("REDLOCK_LONGEST_TTL");
+    run = start("run", "-t", "30", "x", self, "beat", beat_path("a"), NULL);
+    ok(beats(a) && on_all("redlock:x"), "held");
+    server_kill(&servers[0]);
+    server_kill(&servers[1]);
+    server_restart(&servers[0]);
+    server_restart(&servers[1]);
+    setenv("REDLOCK_LONGEST_TTL", "10m", 1);
+    is_int(redlock("run", "-n", "x", "echo", "ran", NULL), 69,
+           "a majority was restarted: 69, although it grants the lock");
+    is_text(wrote(last, 'o'), "", "no second command runs");
+    ok(strstr(wrote(last, 'e'), "may have lost locks") != NULL, "it says why: %s",
+       wrote(last, 'e'));
+    write_file("longest", 0600, "longest-ttl = 10m\n");
+    unsetenv("REDLOCK_LONGEST_TTL");
+    is_int(redlock("run", "-n", "--config", beat_path("longest.secret"), "x", "true", NULL), 69,
+           "longest-ttl in the configuration file");
+    a->stop = 1;
+    ends(&run);
+    ask_all("FLUSHALL");
+}
+
 /* ---- Signals and descriptors of the caller ---- */
 
 static void odd_caller(void)
@@ -4187,7 +4221,7 @@ static void odd_lists(void)
     is_int(redlock("status", NULL), 77, "a server repeats the password");
     ok(strstr(wrote(last, 'e'), "ERR what is AUTH ") != NULL, "the message has the rest");
     redlock("status", "x", NULL);
-    redlock("check", "--clock-window", "0", NULL);
+    redlock("check", NULL);
     redlock("release", "--force", "0", "x", NULL);
     signal_to(liar, SIGKILL);
     waitpid(liar, NULL, 0);
@@ -4722,6 +4756,7 @@ static const struct scenario {
     {"nested_no_more", nested_no_more},
     {"held", held},
     {"held_here", held_here},
+    {"longest_ttl", longest_ttl},
     {"conflicts", conflicts},
     {"nobody_holds_it", nobody_holds_it},
     {"term_while_waiting", term_while_waiting},

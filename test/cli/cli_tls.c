@@ -120,7 +120,7 @@ static void verbs(void)
     is_int(redlock("run", "x", "-c", "exit 4", NULL), 4, "run: the status of the command");
     is_int(redlock("status", NULL), 0, "status of all");
     is_int(redlock("bench", "-n", "5", NULL), 0, "bench");
-    redlock("check", "--clock-window", "0", NULL);
+    redlock("check", NULL);
     is_int(count_of(wrote(last, 'o'), "p50 "), NODES, "check: all nodes answer");
 }
 
@@ -165,7 +165,7 @@ static void names(void)
     serve(0, "elsewhere", "no", ANY_VERSION);
     refuses("another host", over_tls[0].url,
             "tls: the certificate is for another name than 127.0.0.1");
-    redlock("check", "--clock-window", "0", "-N", over_tls[0].url, NULL);
+    redlock("check", "-N", over_tls[0].url, NULL);
     ok(said("tls: the certificate is for another name than 127.0.0.1"), "check says it, too");
     works("one node is another host");
     serve(0, "expired", "no", ANY_VERSION);
