@@ -2,15 +2,14 @@
    files read the values of the options.
 
        main.c
-       run.c  lock.c  status.c  check.c  bench.c                     the verbs
-       options.c  take.c  token.c                                    options, waiting for a lock, tokens
-       session.c  look.c                                             a client and its lock; the value of a key
-       queue.c  talk.c  ask.c  job.c                                 the waiters of this machine; plain commands to nodes; guard, command
-       tls.c                                                         the I/O callbacks, with or without TLS
-       nodes.c  holder.c  descendants.c                              the list of nodes; values at keys; the processes of the job
-       names.c                                                       the nodes' addresses
-       text.c                                                        messages, JSON
-       process.c                                                     signals, children, clock, name
+       run.c  acquire.c  status.c  check.c   the verbs
+       options.c  take.c  ask.c  job.c       options; waiting for a lock; questions to nodes; guard and command
+       session.c                             a client and its lock
+       tls.c                                 the I/O callbacks, with or without TLS
+       nodes.c  holder.c  descendants.c      the list of nodes; values at keys; the processes of the job
+       names.c                               the nodes' addresses
+       text.c                                messages, JSON
+       process.c                             signals, children, clock, name
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -53,7 +52,7 @@ enum { TTL_DEFAULT_MS = 30000, TTL_MIN_MS = 100, TIMEOUT_MAX_MS = 60000 };
 enum {
     FIRST_TIMES = 4
 }; /* first connections: this many times the node timeout, while a majority of nodes is missing */
-enum { ALSO_MAX = 16, SLOTS_MAX = 256 };
+enum { SLOTS_MAX = 256 };
 
 enum level { LOG_ERROR = 3, LOG_WARNING = 4, LOG_NOTICE = 5, LOG_DEBUG = 7 }; /* as syslog counts */
 
@@ -61,20 +60,17 @@ enum level { LOG_ERROR = 3, LOG_WARNING = 4, LOG_NOTICE = 5, LOG_DEBUG = 7 }; /*
 
 /* The options of all verbs. Durations in milliseconds. */
 struct options {
-    const char *config, *auth_file, *prefix, *force, *label;
+    const char *config, *prefix, *force, *label;
     const char *cacert, *cert, *key, *sni; /* TLS: files with certificates and key; a name */
-    const char *auth_where; /* "FILE: line N: " if a configuration file names auth_file, else "" */
-    char *nodes;            /* all lists, joined by blanks */
-    const char *also[ALSO_MAX]; /* -a: further names of one lock */
-    unsigned also_count;
+    char *nodes;                           /* all lists, joined by blanks */
     long node_timeout_ms, wait_ms, ttl_ms, kill_after_ms, min_hold_ms;
-    long unavailable_ms, duration_ms, longest_ttl_ms;
-    long conflict_status, count, clients;
+    long unavailable_ms, longest_ttl_ms;
+    long conflict_status;
     long slots; /* 0: one holder */
     int verbose, quiet, json, here, mine;
     int log_levels; /* messages begin with their level, for the journal */
     int nonblock, keep_going;
-    int fence, shell;
+    int fence;
     int failure; /* the exit status of each die(), instead of the argument of die(); 0: the argument */
 };
 extern struct options options;
@@ -83,13 +79,11 @@ extern struct options options;
 enum verb_bit {
     RUN = 1,
     ACQUIRE = 2,
-    EXTEND = 4,
-    RELEASE = 8,
-    STATUS = 16,
-    CHECK = 32,
-    BENCH = 64,
-    ALL = 127,
-    IN_FILE = 128 /* not on the command line: in the file, and in the environment */
+    RELEASE = 4,
+    STATUS = 8,
+    CHECK = 16,
+    ALL = 31,
+    IN_FILE = 32 /* not on the command line: in the file, and in the environment */
 };
 
 /* Reads the options of a verb from its arguments, and options that these do not set from the environment, then from the file.
@@ -170,8 +164,6 @@ extern int may_wait;
 void say(enum level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Prints an error like say(), then exits. */
 void die(int status, const char *format, ...) __attribute__((format(printf, 2, 3), noreturn));
-/* With --sh: prints a command that has this status if the status is not 0. To eval nothing would be a success. */
-void tell_shell(int status);
 
 /* Cleared memory; exits with 71 if there is none. The caller frees it. */
 void *must_allocate(size_t count, size_t size);
@@ -220,7 +212,7 @@ enum {
     OWNER_DIGITS = 32, /* of these: they say whose the key is */
     VALUE_MAX = REDLOCK_LABEL_MAX,
     WHO_MAX = 4 * REDLOCK_KEY_MAX, /* of a name or holder, printable */
-    TOKEN_MAX = VALUE_MAX + 16     /* the token for users: the value, the members, a check */
+    MARK_TEXT = 17
 };
 
 /* The holder, as a value of this program describes it. */
@@ -245,6 +237,9 @@ uint32_t hash_more(uint32_t hash, const char *bytes, size_t size);
 int same_value(const char *one, const char *other, size_t size);
 /* 8 hex digits for a value of any kind, up to a NUL. An id names a holder; it does not permit to release the lock. */
 void id_of(char id[ID_TEXT], const char *value);
+/* 16 hex digits that prove that their owner knows, or was told by one who knows, whose the key is: computed from the random part of the
+   value. They do not permit to release the lock. */
+void put_mark(char mark[MARK_TEXT], const char *value);
 /* Returns 1 if redlock(1) wrote the value, and the value names the holder. */
 int parse_holder(struct holder *holder, const char *value);
 /* The name of this host, as it stands in values: if it is too long, its end, which tells one container from another. */
@@ -273,10 +268,9 @@ struct session {
     const struct redlock_io *io;
     struct redlock_node nodes[REDLOCK_NODES_MAX];
     struct redlock_client client;
-    struct redlock_lock one;
-    struct redlock_lock *locks; /* one of these is acquired: the slots, or &one */
-    unsigned lock_count;
-    struct redlock_lock *lock; /* the lock that is held, or was tried last */
+    struct redlock_lock one, *lock; /* lock: &one */
+    uint32_t ttl_ms;                /* of the acquisition: at least --min-hold */
+    redlock_mask duplicates;        /* nodes reported as the same server as another one */
     char key[REDLOCK_KEY_MAX + 1];
     char value[VALUE_MAX + 1]; /* the value of the key while this session holds the lock */
     /* The value of the key while another client holds the lock; "" if unknown. */
@@ -288,22 +282,17 @@ void key_of(char key[REDLOCK_KEY_MAX + 1], const char *name);
 
 /* A client of all targets, and a lock on prefix + name. Exits if that is impossible. */
 void session_open(struct session *session, const char *name);
-/* Replaces the one lock by `count` slots in random order. One of them will be acquired. */
-void session_slots(struct session *session, const char *name, unsigned count);
+/* From now on the lock is this slot of the name. It must not be held or in progress. */
+void session_slot(struct session *session, const char *name, unsigned number);
 /* The name of a slot: NAME/COUNT.NUMBER, so programs that disagree about the count use other locks. Exits with 64 if it is too long. */
 void slot_name(char slot[REDLOCK_KEY_MAX + 1], const char *name, unsigned count, unsigned number);
-/* Adds further names to the lock. Sorts the keys by bytes, whatever the order of the names. Exits with 64 if the names are too
-   long, or one occurs twice. */
-void session_extra(struct session *session, const char *const *names, unsigned count);
 void session_close(struct session *session);
 
 /* Sets the label of the token: host, process and label. Not with an empty --label. */
 void session_sign(struct session *session);
-/* Adopts the lock with the token session->value, of this size, which these nodes have granted. Its remaining time is 0, so
-   an extension does not create a key again. */
-void session_adopt(struct session *session, size_t size, redlock_mask members, uint32_t left_ms);
-/* One operation each, with FIRST_TIMES the node timeout for first connections. */
-enum redlock_status session_extend(struct session *session);
+/* Adopts the lock with the token session->value, only to release it. */
+void session_adopt(struct session *session);
+/* With FIRST_TIMES the node timeout for first connections. */
 enum redlock_status session_release(struct session *session);
 /* Serves a held lock until each reachable node has granted it, or was sent its extension, at most node_timeout_ms or a quarter
    of its validity. */
@@ -319,65 +308,43 @@ void turn(struct session *session, uint64_t until_us);
 uint64_t session_watch(struct session *session, struct pollfd *fds);
 void session_serve(struct session *session, const struct pollfd *fds);
 
+/* Serves the lock until it is not in progress. */
+void session_finish(struct session *session);
+
 unsigned count_nodes(redlock_mask mask);
 /* Why no quorum of nodes has answered, from the fault of each node: as an exit status, 77 if denials alone prevent a quorum, 78 if TLS
    does, else 69; and as a text. */
 int failure_status(const enum redlock_fault *faults);
 const char *failure_text(const enum redlock_fault *faults);
-/* The same status for the nodes of a session. */
-int session_failure(const struct session *session);
 /* The error of this node, for users; "" if it has none. Valid until the next call. */
 const char *error_of(const struct session *session, unsigned i);
-/* Copies the errors of plain commands (talk.h), for error_of. */
-void session_take_errors(struct session *session);
 /* Prints the errors of the nodes, one line each. */
 void say_errors(const struct session *session, enum level level);
 
-/* ---- The waiters of this machine for slots or several names, in queue.c ---- */
-
-/* Joins the queue for the locks of this session. Returns 1 if this process is the first; else 0: a SIGCHLD arrives when it may be
-   the first. */
-int queue_enter(const struct session *session);
-int queue_is_first(void);
-/* Leaves the queue, from any position. */
-void queue_leave(void);
-
 /* ---- Taking a lock, in take.c ---- */
 
-/* Acquires the lock as the options say (-n, -w, --unavailable-timeout). REDLOCK_CANCELLED: a signal asked this process to end.
+/* Acquires the lock, or one of its slots, as the options say (-n, -w, --slots). REDLOCK_CANCELLED: a signal asked this process to end.
    Exits with 64 if a program that called this one holds the lock. */
 enum redlock_status take(struct session *session, const char *name);
-/* The key of a lock as it stands in REDLOCK_HELD, a list KEY=MARK:KEY=MARK of percent-encoded keys and marks: the random digits at
-   the beginning of the value that the key has while the lock is held. So a mark is a proof that needs no process id, and ends
-   with the lock. Valid until the next call. */
-const char *held_key(const char *key, size_t size);
+/* The key of a lock as it stands in REDLOCK_HELD, a list KEY=MARK:KEY=MARK of percent-encoded keys and their marks (put_mark). So a mark
+   is a proof that needs no process id, and ends with the lock. Valid until the next call. */
+const char *held_key(const char *key);
 /* The mark of this key, up to a colon or the end; NULL if there is none. */
-const char *mark_of(const void *key, size_t size);
+const char *mark_of(const char *key);
 /* 1: the value has this mark. */
 int has_mark(const char *value, const char *mark);
 /* With -v: says which nodes have granted the lock, and what is wrong with the others. */
-void say_acquired(const struct session *session, const char *name);
-/* Serves the locks of a session until none is in progress: slots that were released or cancelled. */
-void session_finish(struct session *session);
+void say_acquired(struct session *session, const char *name);
+/* Warns once of each server that is listed twice: it has one vote, so fewer servers may fail than the list says. */
+void say_duplicates(struct session *session, const char *name);
 /* The outcome of an extension or a release. Returns REDLOCK_LOST, with a message, if too few nodes confirmed because the key now
    has a value that is not a lock; else `status`. */
 enum redlock_status look_for_loss(const struct session *session, const char *name,
                                   enum redlock_status status);
 /* The exit status for this outcome, after a message on stderr. */
 int explain(const struct session *session, const char *name, enum redlock_status status);
-/* The outcome as a word for JSON, and as part of a message. */
-const char *error_name(enum redlock_status status);
+/* The outcome as part of a message. */
 const char *status_text(enum redlock_status status);
-/* The outcome as exit status. */
-int exit_status(enum redlock_status status);
-
-/* ---- Tokens, in token.c ---- */
-
-/* The token of the lock that is held. Valid until the next call. */
-const char *token_of(const struct session *session);
-/* Decodes a token: writes the value and returns the nodes that granted the lock. The nodes must be loaded. Exits with 64 if
-   this is not a token, with 78 if the token belongs to another list of nodes. */
-redlock_mask token_read(const char *token, char value[VALUE_MAX + 1]);
 
 /* ---- The job of run, in job.c: the command, and all processes that come from it ---- */
 
@@ -497,10 +464,8 @@ uint64_t last_pause_us(uint64_t *now);
 
 int verb_run(int count, char **words);
 int verb_acquire(int count, char **words);
-int verb_extend(int count, char **words);
 int verb_release(int count, char **words);
 int verb_status(int count, char **words);
 int verb_check(int count, char **words);
-int verb_bench(int count, char **words);
 
 #endif

@@ -57,6 +57,15 @@ void id_of(char id[ID_TEXT], const char *value)
     snprintf(id, ID_TEXT, "%08lx", (unsigned long)hash_more(hash, rest, strlen(rest)));
 }
 
+void put_mark(char mark[MARK_TEXT], const char *value)
+{
+    size_t size = is_token(value) ? OWNER_DIGITS : 0;
+    uint32_t one = hash_more(HASH_BEGIN, "mark", 4), other = hash_more(HASH_BEGIN, "other", 5);
+
+    snprintf(mark, MARK_TEXT, "%08lx%08lx", (unsigned long)hash_more(one, value, size),
+             (unsigned long)hash_more(other, value, size));
+}
+
 /* Decodes the next part of `*at`, up to a colon or the end. Returns 0 if there is none. */
 static int next_part(const char **at, char *part, size_t room)
 {

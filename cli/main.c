@@ -19,12 +19,9 @@ static const struct verb {
      "hold a lock while a command runs"},
     {"acquire", ACQUIRE, verb_acquire, "-t TTL [options] NAME",
      "acquire a lock and print its token"},
-    {"extend", EXTEND, verb_extend, "-t TTL [options] NAME [-]", "hold a lock for longer"},
     {"release", RELEASE, verb_release, "[options] NAME [-] | --force ID NAME", "release a lock"},
     {"status", STATUS, verb_status, "[options] [NAME | PATTERN]...", "say who holds the locks"},
     {"check", CHECK, verb_check, "[options]", "look for what makes locks on these nodes unsafe"},
-    {"bench", BENCH, verb_bench, "[-n COUNT] [-d TIME] [-c CLIENTS] [options]",
-     "measure how long locking takes"},
 };
 enum { VERBS = sizeof verbs / sizeof *verbs };
 
@@ -32,6 +29,8 @@ enum { VERBS = sizeof verbs / sizeof *verbs };
 static const struct {
     const char *name, *instead;
 } gone[] = {
+    {"extend", "choose a longer -t, or redlock run NAME COMMAND, which renews the lock"},
+    {"bench", "redlock check, which measures p50 and p99 of each node"},
     {"list", "redlock status, or redlock status 'PATTERN'"},
     {"held", "redlock status --mine NAME, or --here"},
 };

@@ -29,16 +29,15 @@ struct source {
     unsigned line; /* the last one that was read */
 };
 
-/* Returns 0 if the file cannot be read, with the reason in errno. Refuses pipes and the like, because they might block.
-   `where` is the place that names the file, for messages. */
-static int open_source(struct source *source, const char *where, const char *path)
+/* Returns 0 if the file cannot be read, with the reason in errno. Refuses pipes and the like, because they might block. */
+static int open_source(struct source *source, const char *path)
 {
     struct stat status;
 
     source->path = path;
     source->line = 0;
     if (stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISCHR(status.st_mode))
-        die(EXIT_CONFIG, "%s%s: not a regular file", where, path);
+        die(EXIT_CONFIG, "%s: not a regular file", path);
     source->file = fopen(path, "re");
     return source->file != NULL;
 }
@@ -128,7 +127,7 @@ void config_load(const char *path, int must_be,
     char line[4096], where[300];
     struct source source;
 
-    if (!open_source(&source, "", path)) {
+    if (!open_source(&source, path)) {
         if (must_be)
             die(EXIT_CONFIG, "%s: %s", path, strerror(errno));
         if (errno != ENOENT) /* for example only root may read it; it may not be needed */
@@ -156,51 +155,17 @@ void config_load(const char *path, int must_be,
     fclose(source.file);
 }
 
-/* The line is "password" or "user:password". Without a password the connection would be that of another user, "default". */
-static int has_password(const char *line)
-{
-    const char *colon = strchr(line, ':');
-
-    return (colon != NULL ? colon[1] : line[0]) != '\0';
-}
-
-/* The file's one line: "password" or "user:password". */
-static void read_auth_file(const char *path, char *line, size_t room)
-{
-    struct source source;
-
-    if (!open_source(&source, options.auth_where, path))
-        die(EXIT_CONFIG, "%s%s: %s", options.auth_where, path, strerror(errno));
-    must_be_private(&source);
-    if (!next_line(&source, line, room) || !has_password(line))
-        die(EXIT_CONFIG, "%s: no password in it", path);
-    fclose(source.file);
-}
-
-/* Finds the password for nodes whose address has none. `line` gets "password" or "user:password", or "". */
-static void find_password(char *line, size_t room)
+/* The password for nodes whose address has none. */
+static void give_password(struct redlock_url *url)
 {
     const char *said = getenv("REDISCLI_AUTH");
 
-    line[0] = '\0';
-    if (options.auth_file != NULL)
-        read_auth_file(options.auth_file, line, room);
-    else if (said != NULL)
-        snprintf(line, room, ":%s", said);
-}
-
-static void give_password(struct redlock_url *url, const char *line)
-{
-    const char *colon = strchr(line, ':'), *password = colon != NULL ? colon + 1 : line;
-    size_t user = colon != NULL ? (size_t)(colon - line) : 0;
-
-    if (line[0] == '\0' || url->password[0] != '\0')
+    if (said == NULL || url->password[0] != '\0')
         return;
-    if (user >= sizeof url->user || strlen(password) >= sizeof url->password)
-        die(EXIT_CONFIG, "the user or the password is too long");
-    memcpy(url->user, line, user);
-    url->user[user] = '\0';
-    strcpy(url->password, password);
+    if (strlen(said) >= sizeof url->password)
+        die(EXIT_CONFIG, "the password in REDISCLI_AUTH is too long");
+    url->user[0] = '\0';
+    strcpy(url->password, said);
 }
 
 /* From now on only root can read the memory of this process. */
@@ -262,7 +227,6 @@ void nodes_read(void)
 {
     const char *at = options.nodes, *wrong;
     struct redlock_url url;
-    char line[2 * REDLOCK_URL_MAX + 2];
     uint32_t longest_ms = 0;
     unsigned slowest = 0;
 
@@ -271,7 +235,6 @@ void nodes_read(void)
             "no nodes: name them with -N, REDLOCK_NODES, or \"node = ...\" in "
             "/etc/redlock.conf%s%s%s",
             unread != NULL ? " (" : "", unread != NULL ? unread : "", unread != NULL ? ")" : "");
-    find_password(line, sizeof line);
     for (;;) {
         if ((wrong = redlock_url_next(&at, &url)) != NULL)
             die(EXIT_CONFIG, "node %u, column %ld of the list: %s", target_count + 1,
@@ -285,7 +248,7 @@ void nodes_read(void)
                 "%s: this program was built without TLS: build it with `make cli TLS=1`, or use "
                 "stunnel or a unix socket",
                 url.address);
-        give_password(&url, line);
+        give_password(&url);
         if (url.password[0] != '\0' || (url.tls && options.key != NULL))
             hide_memory();
         targets[target_count].url = url;
@@ -303,5 +266,4 @@ void nodes_read(void)
     if (options.node_timeout_ms > TIMEOUT_MAX_MS)
         die(EXIT_CONFIG, "%s: the timeout in its address: 60s at most",
             targets[slowest].url.address);
-    memset(line, 0, sizeof line);
 }

@@ -14,19 +14,15 @@
 
 struct options options = {
     .prefix = "redlock:",
-    .auth_where = "",
     .node_timeout_ms = FOREVER_MS,
     .wait_ms = FOREVER_MS,
     .ttl_ms = FOREVER_MS,
     .kill_after_ms = FOREVER_MS,
     .unavailable_ms = 10000,
-    .duration_ms = FOREVER_MS,
     .conflict_status = EXIT_HELD,
-    .count = -1,
-    .clients = 1,
 };
 
-enum kind { FLAG, TEXT, PATH, NODE_LIST, NAMES, DURATION, NUMBER };
+enum kind { FLAG, TEXT, PATH, NODE_LIST, DURATION, NUMBER };
 
 static const struct option_spec { /* small members together, to save memory */
     const char *name;
@@ -42,8 +38,6 @@ static const struct option_spec { /* small members together, to save memory */
      "the nodes, separated by commas or blanks"},
     {"config", 0, PATH, ALL, 0, &options.config, "REDLOCK_CONFIG", "FILE",
      "configuration instead of /etc/redlock.conf"},
-    {"auth-file", 0, PATH, ALL, 0, &options.auth_file, "REDLOCK_AUTH_FILE", "FILE",
-     "file with password or user:password"},
     {"cacert", 0, PATH, ALL, 0, &options.cacert, "REDLOCK_CACERT", "FILE",
      "rediss: authorities instead of the system's"},
     {"cert", 0, PATH, ALL, 0, &options.cert, "REDLOCK_CERT", "FILE",
@@ -59,24 +53,22 @@ static const struct option_spec { /* small members together, to save memory */
      "give no vote to a node that started less than this ago"},
     {"verbose", 'v', FLAG, ALL, 0, &options.verbose, "REDLOCK_VERBOSE", "", "say what happens"},
     {"quiet", 'q', FLAG, ALL, 0, &options.quiet, NULL, "", "say warnings and errors only"},
-    {"also", 'a', NAMES, RUN, 0, NULL, NULL, "NAME", "a further name of the lock; may be repeated"},
     {"slots", 0, NUMBER, RUN | STATUS, SLOTS_MAX, &options.slots, NULL, "N",
      "N holders at once: locks NAME/N.1 to NAME/N.N"},
-    {"json", 0, FLAG, ALL & ~RUN, 0, &options.json, NULL, "", "print the result as JSON"},
-    {"ttl", 't', DURATION, RUN | ACQUIRE | EXTEND | CHECK | BENCH, 0, &options.ttl_ms, NULL, "TTL",
-     "life of the lock, or longest ttl in use"},
+    {"json", 0, FLAG, STATUS | CHECK, 0, &options.json, NULL, "", "print the result as JSON"},
+    {"ttl", 't', DURATION, RUN | ACQUIRE | CHECK, 0, &options.ttl_ms, NULL, "TTL",
+     "life of the lock when it is not renewed; default 30s"},
     {"nonblock", 'n', FLAG, RUN | ACQUIRE, 0, &options.nonblock, NULL, "",
      "do not wait for a holder"},
     {"wait", 'w', DURATION, RUN | ACQUIRE, 0, &options.wait_ms, NULL, "TIME",
      "give up after this time; default: never"},
     {"conflict-exit-code", 'E', NUMBER, RUN | ACQUIRE, 255, &options.conflict_status, NULL, "N",
      "status if another client holds it; default 75"},
-    {"unavailable-timeout", 0, DURATION, RUN | ACQUIRE, 0, &options.unavailable_ms, NULL, "TIME",
-     "give up without a quorum after this; default 10s"},
+    {"unavailable-timeout", 0, DURATION, IN_FILE, 0, &options.unavailable_ms,
+     "REDLOCK_UNAVAILABLE_TIMEOUT", "TIME", "give up without a quorum after this; default 10s"},
     {"label", 'l', TEXT, RUN | ACQUIRE, 0, &options.label, NULL, "TEXT",
      "text about the holder, which status shows; empty: nothing about the holder"},
     {"fence", 0, FLAG, RUN | ACQUIRE, 0, &options.fence, NULL, "", "acquire a fencing token too"},
-    {"sh", 0, FLAG, ACQUIRE, 0, &options.shell, NULL, "", "print assignments for eval"},
     {"kill-after", 'k', DURATION, RUN, 0, &options.kill_after_ms, NULL, "TIME",
      "time from the first signal to SIGKILL; default: none"},
     {"keep-going", 0, FLAG, RUN, 0, &options.keep_going, NULL, "",
@@ -89,10 +81,6 @@ static const struct option_spec { /* small members together, to save memory */
      "end with 0 if a process of this host holds the lock, else 1"},
     {"force", 0, TEXT, RELEASE, 0, &options.force, NULL, "ID",
      "take the lock from this holder; status prints the ID"},
-    {"count", 'n', NUMBER, BENCH, 1000000, &options.count, NULL, "COUNT", "number of cycles"},
-    {"duration", 'd', DURATION, BENCH, 0, &options.duration_ms, NULL, "TIME", "time to measure"},
-    {"clients", 'c', NUMBER, BENCH, 1000, &options.clients, NULL, "N",
-     "clients at the same time; default 1"},
 };
 enum { SPECS = sizeof specs / sizeof *specs };
 
@@ -110,6 +98,13 @@ static const struct {
     {RUN, 0, "no-guard", "the guard starts the command; leave the option out"},
     {RUN, 0, "status-fd", "the exit status, -v, and redlock status --json"},
     {RUN, 0, "preserve-status", "the status of a lost lock is always 79"},
+    {RUN, 'a', "also", "redlock run NAME redlock run OTHER COMMAND, names in one order"},
+    {RUN | ACQUIRE, 0, "unavailable-timeout",
+     "a key of the configuration file, and REDLOCK_UNAVAILABLE_TIMEOUT"},
+    {ALL, 0, "auth-file",
+     "passwords belong into the configuration file, mode 600, or REDISCLI_AUTH"},
+    {ACQUIRE, 0, "sh", "token=$(redlock acquire -t TTL NAME)"},
+    {ACQUIRE | RELEASE, 0, "json", "acquire prints the token; the exit status tells the rest"},
     {CHECK, 0, "read-only", "check sets keys of its own for a moment; leave the option out"},
     {CHECK, 0, "strict", "the status 1 is for warnings"},
     {CHECK, 0, "nagios", "the first line and the status are what plugins print; -q prints no more"},
@@ -127,15 +122,6 @@ static const char *copy_of(const char *text)
     if (copy == NULL)
         die(EXIT_SYSTEM, "no memory");
     return copy;
-}
-
-/* Returns NULL, or the error. */
-static const char *add_name(const char *name)
-{
-    if (options.also_count == ALSO_MAX)
-        return "too many names";
-    options.also[options.also_count++] = name;
-    return NULL;
 }
 
 static void add_to_list(char **list, const char *more)
@@ -192,8 +178,6 @@ static const char *set(const struct option_spec *spec, const char *value, uint8_
     case NODE_LIST:
         add_to_list(spec->value, value);
         break;
-    case NAMES:
-        return add_name(value);
     case DURATION:
     case NUMBER:
         *(long *)spec->value = number;
@@ -206,8 +190,11 @@ static const char *set(const struct option_spec *spec, const char *value, uint8_
 static int take_from_file(const char *key, const char *value, const char *where)
 {
     const char *wrong;
-    char prefix[304];
     unsigned i;
+
+    if (strcmp(key, "auth-file") == 0)
+        die(EXIT_CONFIG, "%s: auth-file is gone: user and password belong into the addresses",
+            where);
 
     for (i = 0; i < SPECS; i++)
         if ((specs[i].verbs == ALL || specs[i].verbs == IN_FILE) && specs[i].kind != FLAG &&
@@ -217,10 +204,6 @@ static int take_from_file(const char *key, const char *value, const char *where)
                 nodes_check(value, where);
             if ((wrong = set(&specs[i], value, 3)) != NULL)
                 die(EXIT_CONFIG, "%s: %s: %s", where, key, wrong);
-            if (specs[i].value == &options.auth_file && source_of[i] == 3) {
-                snprintf(prefix, sizeof prefix, "%s: ", where);
-                options.auth_where = copy_of(prefix);
-            }
             return 0;
         }
     return -1;
@@ -401,28 +384,18 @@ static int is_journal(void)
     return strcmp(journal, is) == 0;
 }
 
-/* For an error in a word before the option, which die() tells the shell too. */
-static int may_say_sh(char **words)
-{
-    while (*words != NULL && strcmp(*words, "--sh") != 0)
-        words++;
-    return *words != NULL;
-}
-
 int options_take(int verb, const char *name, int count, char **words)
 {
     options.log_levels = is_journal();
     if (verb == CHECK)
         options.failure = EXIT_UNKNOWN;
-    options.shell = verb == ACQUIRE && may_say_sh(words) ? -1 : 0;
     count = take_words(verb, name, count, words);
-    options.shell = options.shell > 0;
     if (count < 0)
         return count;
     take_from_environment();
     config_load(options.config != NULL ? options.config : "/etc/redlock.conf",
                 options.config != NULL, take_from_file);
-    if (options.ttl_ms < 0 && verb != ACQUIRE && verb != EXTEND)
+    if (options.ttl_ms < 0 && verb != ACQUIRE)
         options.ttl_ms = TTL_DEFAULT_MS;
     return count;
 }

@@ -37,7 +37,7 @@ _redlock()
     fi
     if [[ $'\n'$options$'\n' == *$'\n'"$before="$'\n'* ]]; then # the word that an option takes
         case $before in
-            --config | --auth-file | --cacert | --cert | --key) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+            --config | --cacert | --cert | --key) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
         esac
         return
     fi

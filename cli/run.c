@@ -8,7 +8,7 @@
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
-#include "talk.h"
+#include "cli.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -28,9 +28,7 @@ static struct session session;
 
 /* The state of the run. */
 static struct {
-    const char *lock_name; /* for the command: NAME, or NAME/3 of a slot */
-    const char *name;      /* for messages; with -a all names */
-    char mark[TOKEN_DIGITS + 1];
+    const char *name; /* NAME, or NAME/3.1 of a slot */
     pid_t self;
     int lost;                 /* 1: the lock is lost, or was about to be: exit status 79 */
     uint64_t acquired_us;     /* T1 of the acquisition */
@@ -44,7 +42,6 @@ static struct {
     int interrupted;          /* 1: Ctrl-C has reached command and redlock alike */
     redlock_mask up, holding; /* nodes reported as connected; nodes reported to have the lock */
     redlock_mask members;     /* as in the lock, at the last turn */
-    redlock_mask twins;       /* nodes reported as the same server as another one */
 } run = {.take_over_us = UINT64_MAX};
 
 /* ---- Options ---- */
@@ -62,22 +59,6 @@ static void check_options(int has_timeout)
     if (has_timeout && options.ttl_ms < options.node_timeout_ms * 10)
         say(LOG_WARNING,
             "--node-timeout is more than a tenth of the ttl: a node that hangs delays renewals");
-}
-
-/* ---- Names ---- */
-
-/* Copies the name, and all names for messages: the guard overwrites the arguments of the command line. */
-static void set_names(const char *name)
-{
-    static char first[REDLOCK_KEY_MAX + 1], all[1024];
-    size_t used = (size_t)snprintf(all, sizeof all, "%s", name);
-    unsigned i;
-
-    snprintf(first, sizeof first, "%s", name);
-    run.lock_name = first;
-    run.name = all;
-    for (i = 0; i < options.also_count && used < sizeof all; i++)
-        used += (size_t)snprintf(all + used, sizeof all - used, ", %s", options.also[i]);
 }
 
 /* ---- The command ---- */
@@ -99,14 +80,16 @@ static void set_pid(const char *name)
         set_number(name, (unsigned long long)getpid());
 }
 
-static void add_held(const void *key, size_t size)
+/* Adds the lock to those that are held around the command. */
+static void add_held(void)
 {
-    const char *above = getenv("REDLOCK_HELD"), *held = held_key(key, size);
-    size_t room = (above != NULL ? strlen(above) : 0) + strlen(held) + sizeof run.mark + 2;
-    char *list = must_allocate(room, 1);
+    const char *above = getenv("REDLOCK_HELD"), *held = held_key(session.key);
+    size_t room = (above != NULL ? strlen(above) : 0) + strlen(held) + MARK_TEXT + 2;
+    char *list = must_allocate(room, 1), mark[MARK_TEXT];
 
+    put_mark(mark, session.value);
     snprintf(list, room, "%s%s%s=%s", above != NULL ? above : "",
-             above != NULL && *above != '\0' ? ":" : "", held, run.mark);
+             above != NULL && *above != '\0' ? ":" : "", held, mark);
     setenv("REDLOCK_HELD", list, 1);
     free(list);
 }
@@ -115,13 +98,12 @@ static void set_environment(void)
 {
     const struct redlock_lock *lock = session.lock;
     char id[ID_TEXT];
-    unsigned i;
 
     export_options();
     id_of(id, session.value);
-    setenv("REDLOCK_NAME", run.lock_name, 1);
+    setenv("REDLOCK_NAME", run.name, 1);
     if (options.slots > 0)
-        setenv("REDLOCK_SLOT", strrchr(run.lock_name, '.') + 1, 1);
+        setenv("REDLOCK_SLOT", strrchr(run.name, '.') + 1, 1);
     else
         unsetenv("REDLOCK_SLOT"); /* may be set by a redlock run that called this one */
     setenv("REDLOCK_ID", id, 1);
@@ -131,9 +113,7 @@ static void set_environment(void)
         set_number("REDLOCK_FENCE", lock->fencing_token);
     else
         unsetenv("REDLOCK_FENCE"); /* likewise */
-    add_held(lock->key, lock->key_size);
-    for (i = 0; i < lock->extra_key_count; i++)
-        add_held(lock->extra_keys[i].bytes, lock->extra_keys[i].size);
+    add_held();
     set_pid("LISTEN_PID");
     set_pid("WATCHDOG_PID");
 }
@@ -193,30 +173,18 @@ static redlock_mask find_holding(void)
     return (redlock_mask)((run.holding & ~gone) | granted_by(&session));
 }
 
-/* A server that is listed twice has one vote, so fewer servers may fail than the list says. */
-static void look_for_twin(unsigned i)
-{
-    redlock_mask bit = (redlock_mask)(1U << i);
-
-    if ((run.twins & bit) != 0 || session.nodes[i].fault != REDLOCK_FAULT_SAME_SERVER)
-        return;
-    run.twins |= bit;
-    say(LOG_WARNING, "%s: %s is the same server as another node, and has no vote", run.name,
-        targets[i].url.address);
-}
-
 /* Warns of a server that is listed twice. With -v: says which nodes were lost or came back since the last turn. */
 static void look_at_nodes(void)
 {
     redlock_mask holding = find_holding();
     unsigned i;
 
+    say_duplicates(&session, run.name);
     for (i = 0; i < target_count; i++) {
         const struct redlock_node *node = &session.nodes[i];
         const char *address = targets[i].url.address;
         redlock_mask bit = (redlock_mask)(1U << i);
         int is_up = (run.up & bit) != 0;
-        look_for_twin(i);
         if (is_up && node->state == REDLOCK_NODE_DOWN)
             say(LOG_DEBUG, "%s: the connection to %s is lost: %s", run.name, address,
                 error_of(&session, i));
@@ -232,15 +200,10 @@ static void look_at_nodes(void)
     run.holding = holding;
 }
 
-/* 1: an operation on the lock has completed. Operations on abandoned slots are ignored. */
+/* 1: an operation on the lock has completed. */
 static int has_completed(void)
 {
-    const struct redlock_lock *lock;
-
-    while ((lock = redlock_next_completed(&session.client)) != NULL)
-        if (lock == session.lock)
-            return 1;
-    return 0;
+    return redlock_next_completed(&session.client) != NULL;
 }
 
 /* 1: the present extension can get no quorum any more: too many nodes refused it, failed, or did not answer in time. */
@@ -384,70 +347,47 @@ static struct job_end supervise(void)
 
 /* ---- The end ---- */
 
-/* Gives each key a random value, and a TTL that ends with --min-hold, later or earlier than before. So the token is no longer
-   valid, as after a release: an extension with it fails from now on. A lock of another client has another value, so this
-   script does not change it, even if the script runs late. */
-static enum redlock_status keep_keys_for(uint64_t rest_us)
+/* --min-hold: the lock is renewed until this time is over, or a signal asks this process to end. It was acquired for so long, so no
+   renewal must succeed. */
+static void stay(void)
 {
-    static const char script[] =
-        "local s=0 for _,k in ipairs(KEYS)do local v=redis.call('get',k)if v==ARGV[1]then "
-        "redis.call('set',k,ARGV[2],'PX',ARGV[3])elseif v then s=1 elseif s==0 then s=2 end end "
-        "return s"; /* 0: all keys had the token; 1: another client holds one; 2: one is gone */
-    const struct redlock_lock *lock = session.lock;
-    char value[VALUE_MAX + 1], rest_ms[24], count[12], keys[ALSO_MAX][REDLOCK_KEY_MAX + 1];
-    const char *words[ALSO_MAX + 7] = {"EVAL", script, count, session.key};
-    unsigned i, at = 4, says[3], silent;
+    uint64_t end_us = run.acquired_us + (uint64_t)options.min_hold_ms * 1000;
+    struct redlock_lock *lock = session.lock;
 
-    for (i = 0; i < lock->extra_key_count; i++, at++) {
-        snprintf(keys[i], sizeof keys[i], "%.*s", (int)lock->extra_keys[i].size,
-                 (const char *)lock->extra_keys[i].bytes);
-        words[at] = keys[i];
+    if (options.min_hold_ms > 0 && now_us() < end_us)
+        say(LOG_DEBUG, "%s: the command has ended; --min-hold keeps the lock for %ld s", run.name,
+            (long)((end_us - now_us()) / 1000000) + 1);
+    while (now_us() < end_us && !is_asked_to_end()) {
+        turn(&session, end_us);
+        if (!has_completed())
+            continue;
+        if (lock->status != REDLOCK_EXTEND_LIMIT)
+            return; /* lost: the release will say so */
+        redlock_auto_extend_start(&session.client, lock, UINT16_MAX - 1);
     }
-    snprintf(count, sizeof count, "%u", at - 3);
-    words[at++] = session.value;
-    words[at++] = value;
-    words[at++] = rest_ms;
-    put_random(value, TOKEN_DIGITS / 2);
-    strcpy(value + TOKEN_DIGITS, session.value + TOKEN_DIGITS);
-    snprintf(rest_ms, sizeof rest_ms, "%llu", (unsigned long long)(rest_us + 999) / 1000);
-    silent = talks_vote(at, words, says);
-    session_take_errors(&session);
-    return says[0] >= quorum()            ? REDLOCK_OK
-           : says[0] + silent >= quorum() ? REDLOCK_UNCONFIRMED
-           : says[1] > 0                  ? REDLOCK_LOST
-                                          : REDLOCK_EXPIRED;
-}
-
-/* How long --min-hold still lasts, in microseconds. 0: it is over, or lasts less than 50 ms. */
-static uint64_t hold_left_us(void)
-{
-    uint64_t now = now_us(), end = run.acquired_us + (uint64_t)options.min_hold_ms * 1000;
-
-    return options.min_hold_ms > 0 && end > now + 50000 ? end - now : 0;
 }
 
 static void end_hold(void)
 {
-    uint64_t left_us;
     struct redlock_lock *lock = session.lock;
     enum redlock_status status;
     int held = !run.lost;
 
+    if (held && options.min_hold_ms > 0)
+        stay();
     if (lock->status == REDLOCK_PENDING) /* ends the renewals */
         redlock_cancel(&session.client, lock);
     while (lock->status == REDLOCK_PENDING)
         turn(&session, UINT64_MAX);
     redlock_next_completed(&session.client);
-    if (held && hold_left_us() > 0) /* a node that is connected late gets the key, too */
-        session_settle(&session);
-    left_us = held ? hold_left_us() : 0;
-    if (left_us > 0) {
-        status = keep_keys_for(left_us);
-        redlock_abandon(&session.client, lock);
-    } else {
-        status =
-            session_release(&session); /* later replies than those of a quorum are not waited for */
+    if (held && now_us() < run.acquired_us + (uint64_t)options.min_hold_ms * 1000 &&
+        redlock_remaining_ms(&session.client, lock) > 0) {
+        redlock_abandon(&session.client,
+                        lock); /* a signal has ended the wait: the lock expires by itself */
+        return;
     }
+    status =
+        session_release(&session); /* later replies than those of a quorum are not waited for */
     if (held)
         status = look_for_loss(&session, run.name, status);
     if (status == REDLOCK_LOST && held) {
@@ -493,21 +433,11 @@ static void withdraw(void)
         end_by_signal();
 }
 
-/* Acquires with a ttl of at least --min-hold: so nothing must succeed at the end for the lock to remain so long. */
-static void set_first_ttl(void)
-{
-    unsigned i;
-
-    if (options.min_hold_ms > options.ttl_ms)
-        for (i = 0; i < session.lock_count; i++)
-            session.locks[i].ttl_ms = (uint32_t)options.min_hold_ms;
-}
-
 static int any_denies(void)
 {
     unsigned i = 0;
 
-    while (i < target_count && !is_denial(session.nodes[i].error))
+    while (i < target_count && session.nodes[i].fault != REDLOCK_FAULT_DENIED)
         i++;
     return i < target_count;
 }
@@ -535,31 +465,15 @@ static void begin_hold(void)
     unsigned i;
 
     may_wait = 0;
+    run.name = session.key + strlen(options.prefix); /* the guard overwrites the command line */
     run.self = getpid();
     run.deadline_us = session.lock->valid_until_us;
     run.extended = session.lock->extended;
-    snprintf(run.mark, sizeof run.mark, "%.*s", TOKEN_DIGITS, session.value);
     run.holding = granted_by(&session);
     run.members = session.lock->members;
     for (i = 0; i < target_count; i++)
         run.up = (redlock_mask)(run.up | (session.nodes[i].state == REDLOCK_NODE_READY) << i);
     say_acquired(&session, run.name);
-}
-
-/* The lock that the options ask for. */
-static void open_lock(const char *name)
-{
-    if (options.slots > 0 && options.also_count > 0)
-        die(EXIT_USAGE, "--slots and -a exclude each other: a slot has one name");
-    if (options.fence && options.also_count > 0)
-        die(EXIT_USAGE, "--fence and -a exclude each other: a fencing token belongs to one name");
-    session_open(&session, name);
-    if (options.slots > 0)
-        session_slots(&session, name, (unsigned)options.slots);
-    if (options.also_count > 0)
-        session_extra(&session, options.also, options.also_count);
-    session_sign(&session);
-    set_first_ttl();
 }
 
 /* Acquires the lock, or exits. */
@@ -574,8 +488,6 @@ static enum redlock_status take_lock(void)
     }
     if (is_asked_to_end())
         withdraw();
-    if (status == REDLOCK_OK && options.slots > 0)
-        run.lock_name = run.name = session.key + strlen(options.prefix);
     return status;
 }
 
@@ -588,13 +500,14 @@ int verb_run(int count, char **words)
     int has_timeout = options.node_timeout_ms >= 0;
     int goes;
 
-    set_names(words[0]);
+    run.name = words[0];
     nodes_load();
     check_options(has_timeout);
     if (options.label == NULL)
         options.label =
             strrchr(command[0], '/') != NULL ? strrchr(command[0], '/') + 1 : command[0];
-    open_lock(words[0]);
+    session_open(&session, words[0]);
+    session_sign(&session);
     status = take_lock();
     if (status != REDLOCK_OK) {
         session_finish(&session);

@@ -2,17 +2,12 @@
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
-#include "talk.h"
+#include "cli.h"
 
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum {
-    EXTRA_KEY_BYTES =
-        10 /* that the library adds for each extra key, in the limit REDLOCK_KEY_MAX */
-};
 
 unsigned count_nodes(redlock_mask mask)
 {
@@ -80,13 +75,19 @@ void key_of(char key[REDLOCK_KEY_MAX + 1], const char *name)
             name, (int)WAITER_NAME);
 }
 
-/* The lock of this key. */
-static void begin_lock(struct session *session, struct redlock_lock *lock, const char *key)
+/* The lock of session->key. */
+static void begin_lock(struct session *session)
 {
-    redlock_lock_init(lock, key, (uint32_t)options.ttl_ms);
+    struct redlock_lock *lock = session->lock;
+    const void *label = lock->label;
+    uint8_t label_size = lock->label_size;
+
+    redlock_lock_init(lock, session->key, session->ttl_ms);
     lock->use_fencing = (uint8_t)options.fence;
     lock->holder = session->holder;
     lock->holder_size = sizeof session->holder;
+    lock->label = label;
+    lock->label_size = label_size;
 }
 
 void session_open(struct session *session, const char *name)
@@ -109,7 +110,7 @@ void session_open(struct session *session, const char *name)
     settings.stall_ms = settings.node_timeout_ms * FIRST_TIMES;
     settings.fair = 1;
     settings.longest_ttl_ms = (uint32_t)options.longest_ttl_ms;
-    if (options.longest_ttl_ms > 0 &&
+    if (options.longest_ttl_ms > 0 && options.force == NULL &&
         (options.ttl_ms > options.longest_ttl_ms || options.min_hold_ms > options.longest_ttl_ms))
         die(EXIT_USAGE, "--ttl and --min-hold: at most longest-ttl, which is %ld ms",
             options.longest_ttl_ms);
@@ -119,9 +120,10 @@ void session_open(struct session *session, const char *name)
         say_errors(session, LOG_ERROR);
         die(EXIT_CONFIG, "invalid node list");
     }
-    session->lock = session->locks = &session->one;
-    session->lock_count = 1;
-    begin_lock(session, session->lock, session->key);
+    session->ttl_ms =
+        (uint32_t)(options.min_hold_ms > options.ttl_ms ? options.min_hold_ms : options.ttl_ms);
+    session->lock = &session->one;
+    begin_lock(session);
 }
 
 void slot_name(char slot[REDLOCK_KEY_MAX + 1], const char *name, unsigned count, unsigned number)
@@ -130,61 +132,14 @@ void slot_name(char slot[REDLOCK_KEY_MAX + 1], const char *name, unsigned count,
         die(EXIT_USAGE, "the name of a lock, with its slot, is too long");
 }
 
-void session_slots(struct session *session, const char *name, unsigned count)
+void session_slot(struct session *session, const char *name, unsigned number)
 {
-    char(*keys)[REDLOCK_KEY_MAX + 1] = must_allocate(count, sizeof *keys),
-                                  slot[REDLOCK_KEY_MAX + 1];
-    unsigned i, n;
-    uint32_t dice;
+    char slot[REDLOCK_KEY_MAX + 1];
 
-    session->locks = must_allocate(count, sizeof *session->locks);
-    session->lock_count = count;
-    for (i = 0; i < count;
-         i++) { /* random order: slot i goes to a random index, the slot there to index i */
-        if (redlock_posix()->entropy(NULL, &dice, sizeof dice) != 0)
-            die(EXIT_SYSTEM, "no random bytes");
-        n = dice % (i + 1);
-        memcpy(keys[i], keys[n], sizeof *keys);
-        slot_name(slot, name, count, i + 1);
-        key_of(keys[n], slot);
-    }
-    for (i = 0; i < count; i++)
-        begin_lock(session, &session->locks[i], keys[i]);
-    session->lock = session->locks;
-}
-
-void session_extra(struct session *session, const char *const *names, unsigned count)
-{
-    char(*keys)[REDLOCK_KEY_MAX + 1] = must_allocate(count + 1, sizeof *keys);
-    struct redlock_key *extra = must_allocate(count, sizeof *extra);
-    char key[REDLOCK_KEY_MAX + 1];
-    size_t size = strlen(session->key);
-    unsigned i, n;
-
-    strcpy(keys[0], session->key);
-    for (i = 1; i <= count; i++) {
-        key_of(key, names[i - 1]);
-        size += strlen(key) + EXTRA_KEY_BYTES;
-        for (n = i; n > 0 && strcmp(keys[n - 1], key) >= 0; n--) {
-            if (strcmp(keys[n - 1], key) == 0)
-                die(EXIT_USAGE, "%s is named twice", names[i - 1]);
-            memcpy(keys[n], keys[n - 1], sizeof *keys);
-        }
-        strcpy(keys[n], key);
-    }
-    if (size > REDLOCK_KEY_MAX)
-        die(EXIT_USAGE,
-            "the names are too long: with prefixes, and %d bytes more for each -a, %lu bytes; at "
-            "most %d",
-            (int)EXTRA_KEY_BYTES, (unsigned long)size, REDLOCK_KEY_MAX);
-    for (i = 0; i < count; i++) {
-        extra[i].bytes = keys[i + 1];
-        extra[i].size = (uint16_t)strlen(keys[i + 1]);
-    }
-    strcpy(session->key, keys[0]);
-    session->lock->key_size = (uint16_t)strlen(session->key);
-    session->lock->extra_keys = extra;
-    session->lock->extra_key_count = (uint8_t)count;
+    slot_name(slot, name, (unsigned)options.slots, number);
+    key_of(session->key, slot);
+    session->holder[0] = '\0';
+    begin_lock(session);
 }
 
 void session_close(struct session *session)
@@ -197,7 +152,6 @@ void session_sign(struct session *session)
 {
     static char label[200];
     char host[HOST_MAX + 1], text[100];
-    unsigned i;
     int size;
 
     if (options.label != NULL && options.label[0] == '\0')
@@ -206,63 +160,33 @@ void session_sign(struct session *session)
     percent_encode(text, sizeof text, options.label != NULL ? options.label : "");
     size = snprintf(label, sizeof label, ":%s:%ld:%lld:%s", host, (long)getpid(),
                     (long long)redlock_posix()->wall_us(NULL) / 1000, text);
-    for (i = 0; i < session->lock_count; i++) {
-        session->locks[i].label_size = (uint8_t)size;
-        session->locks[i].label = label;
-    }
+    session->lock->label_size = (uint8_t)size;
+    session->lock->label = label;
 }
 
-/* The value is 40 hex digits and the label, see token.c. */
-void session_adopt(struct session *session, size_t size, redlock_mask members, uint32_t left_ms)
+void session_adopt(struct session *session)
 {
-    char digits[3] = "", generation[9] = "";
+    char digits[3] = "";
     unsigned i;
-
-    memcpy(generation, session->value + TOKEN_DIGITS - 8, 8);
 
     for (i = 0; i < sizeof session->lock->token; i++) {
         memcpy(digits, session->value + 2 * i, 2);
         session->lock->token[i] = (uint8_t)strtoul(digits, NULL, 16);
     }
     session->lock->label = session->value + TOKEN_DIGITS;
-    session->lock->label_size = (uint8_t)(size - TOKEN_DIGITS);
-    session->lock->members = members;
-    for (i = 0; i < target_count; i++) /* as they were granted */
-        session->lock->generation[i] = (uint32_t)strtoul(generation, NULL, 16);
-    if (redlock_adopt(&session->client, session->lock, left_ms) != REDLOCK_OK)
-        die(EXIT_USAGE, "--ttl is out of range");
-}
-
-/* How many nodes are in one of these two states. */
-static unsigned count_in(const struct session *session, enum redlock_node_state one,
-                         enum redlock_node_state other)
-{
-    unsigned i, count = 0;
-
-    for (i = 0; i < target_count; i++)
-        count += session->nodes[i].state == one || session->nodes[i].state == other;
-    return count;
-}
-
-enum redlock_status session_extend(struct session *session)
-{
-    uint64_t until_us = now_us() + (uint64_t)options.node_timeout_ms * 1000 * FIRST_TIMES;
-    enum redlock_status status;
-    unsigned ready, may_come;
-
-    do {
-        status = redlock_extend(&session->client, session->lock);
-        ready = count_in(session, REDLOCK_NODE_READY, REDLOCK_NODE_READY);
-        may_come = count_in(session, REDLOCK_NODE_CONNECTING, REDLOCK_NODE_HANDSHAKE);
-    } while (status == REDLOCK_UNREACHABLE && ready < quorum() && ready + may_come >= quorum() &&
-             now_us() < until_us && !is_asked_to_end());
-    return status;
+    session->lock->label_size = (uint8_t)strlen(session->value + TOKEN_DIGITS);
+    session->lock->members = (redlock_mask)((1UL << target_count) - 1);
+    session->lock->ttl_ms = TTL_DEFAULT_MS;
+    if (redlock_adopt(&session->client, session->lock, 0) != REDLOCK_OK)
+        die(EXIT_BUG, "an internal error");
 }
 
 enum redlock_status session_release(struct session *session)
 {
-    unsigned ready = count_in(session, REDLOCK_NODE_READY, REDLOCK_NODE_READY);
+    unsigned i, ready = 0;
 
+    for (i = 0; i < target_count; i++)
+        ready += session->nodes[i].state == REDLOCK_NODE_READY;
     return redlock_release(&session->client, session->lock,
                            (uint32_t)options.node_timeout_ms *
                                (ready < quorum() ? FIRST_TIMES : 2));
@@ -328,14 +252,6 @@ const char *error_of(const struct session *session, unsigned i)
     return text;
 }
 
-void session_take_errors(struct session *session)
-{
-    unsigned i;
-
-    for (i = 0; i < target_count; i++)
-        memcpy(session->nodes[i].error, talks[i].node.error, sizeof talks[i].node.error);
-}
-
 void say_errors(const struct session *session, enum level level)
 {
     static char text[REDLOCK_NODES_MAX][REDLOCK_ERROR_MAX + 40];
@@ -369,12 +285,11 @@ const char *failure_text(const enum redlock_fault *faults)
                                    : "no quorum of nodes answered";
 }
 
-int session_failure(const struct session *session)
+void session_finish(struct session *session)
 {
-    enum redlock_fault faults[REDLOCK_NODES_MAX];
-    unsigned i;
-
-    for (i = 0; i < target_count; i++)
-        faults[i] = session->nodes[i].fault;
-    return failure_status(faults);
+    while (session->lock->status == REDLOCK_PENDING) {
+        turn(session, UINT64_MAX);
+        while (redlock_next_completed(&session->client) != NULL)
+            continue;
+    }
 }

@@ -611,7 +611,7 @@ int verb_status(int count, char **words)
     check_words(count);
     if (options.mine) {
         key_of(key, names[0]);
-        if ((mark = mark_of(key, strlen(key))) == NULL)
+        if ((mark = mark_of(key)) == NULL)
             return 1;
     }
     for (n = 0; n < name_count; n++)

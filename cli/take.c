@@ -2,13 +2,15 @@
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
-#include "look.h"
+#include "cli.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { IN_LINE_MS = 2000, GLANCE_MS = 1000 / FIRST_TIMES };
+enum {
+    SLOT_WAIT_MS = 1000
+}; /* how long to wait for one of several slots, before all are tried again */
 
 /* ---- Messages while waiting ---- */
 
@@ -18,73 +20,49 @@ static int is_watched(void)
     return options.verbose || (!options.quiet && isatty(STDERR_FILENO));
 }
 
-/* Milliseconds until the holder's lock expires, as of the last attempt; or NO_END, UNKNOWN_TIME. */
-static long holder_remaining_ms(const struct session *session)
+static int never_expires(const struct session *session)
 {
-    uint32_t left_ms = session->lock->holder_left_ms;
-
-    return left_ms == 0 ? UNKNOWN_TIME : left_ms > 0x7fffffff ? NO_END : (long)left_ms;
+    return session->lock->holder_left_ms == UINT32_MAX;
 }
 
-/* Reads the holder from the nodes, because a waiter in a queue seldom asks for the lock. Takes about a second at
-   most, because signals wait meanwhile. Returns how many nodes answered. */
-static unsigned look_for_holder(struct session *session, long *left_ms)
-{
-    long most_ms = options.node_timeout_ms < GLANCE_MS ? options.node_timeout_ms : GLANCE_MS;
-    struct picture picture;
-
-    look_at(session->lock->key, &picture, (uint32_t)most_ms);
-    session->holder[0] = '\0';
-    *left_ms = UNKNOWN_TIME;
-    if (picture.state == HELD) {
-        memcpy(session->holder, picture.view[picture.best].value, sizeof session->holder);
-        *left_ms = picture.left_ms;
-    }
-    return picture.answers;
-}
-
-/* Reports the lock that this process waits for, and its holder. */
-static void say_waiting(struct session *session, const char *name, int in_line)
+/* Reports the lock that this process waits for, and its holder, as the last attempt has seen them. */
+static void say_waiting(struct session *session, const char *name)
 {
     char who[WHO_MAX + 1], rest[WHO_MAX + 80] = "";
-    long left_ms = holder_remaining_ms(session);
     unsigned i, reachable = 0;
     size_t used;
 
     for (i = 0; i < target_count; i++)
         reachable += session->nodes[i].state == REDLOCK_NODE_READY;
-    if (in_line || (reachable >= quorum() && session->lock_count == 1))
-        reachable = look_for_holder(session, &left_ms);
-    if (session->lock_count == 1 && session->holder[0] != '\0' && reachable >= quorum()) {
+    if (reachable < quorum()) {
+        snprintf(rest, sizeof rest, ": %u of %u nodes reachable", reachable, target_count);
+    } else if (options.slots > 1) {
+        snprintf(rest, sizeof rest, ": all %ld slots are held", options.slots);
+    } else if (session->holder[0] != '\0') {
         describe_holder(who, sizeof who, session->holder);
         used = (size_t)snprintf(rest, sizeof rest, ", held by %s", who);
-        if (left_ms >= 0)
-            snprintf(rest + used, sizeof rest - used, ", %ld s left", (left_ms + 999) / 1000);
-        else if (left_ms == NO_END)
+        if (never_expires(session))
             snprintf(rest + used, sizeof rest - used, "; it never expires");
-    } else if (reachable < quorum()) {
-        snprintf(rest, sizeof rest, ": %u of %u nodes reachable", reachable, target_count);
-    } else if (session->lock_count > 1) {
-        snprintf(rest, sizeof rest, ": all %u slots are held", session->lock_count);
+        else if (session->lock->holder_left_ms > 0)
+            snprintf(rest + used, sizeof rest - used, ", %lu s left",
+                     (unsigned long)session->lock->holder_left_ms / 1000 + 1);
     }
     say(LOG_NOTICE, "waiting for %s%s", name, rest);
 }
 
 /* ---- Locks around this program ---- */
 
-const char *held_key(const char *key, size_t size)
+const char *held_key(const char *key)
 {
     static char held[3 * REDLOCK_KEY_MAX + 1];
-    char text[REDLOCK_KEY_MAX + 1];
 
-    snprintf(text, sizeof text, "%.*s", (int)size, key);
-    percent_encode(held, sizeof held, text);
+    percent_encode(held, sizeof held, key);
     return held;
 }
 
-const char *mark_of(const void *key, size_t size)
+const char *mark_of(const char *key)
 {
-    const char *list = getenv("REDLOCK_HELD"), *held = held_key(key, size), *found = NULL;
+    const char *list = getenv("REDLOCK_HELD"), *held = held_key(key), *found = NULL;
 
     while (list != NULL && *list != '\0') {
         size_t part = strcspn(list, "=:");
@@ -98,24 +76,27 @@ const char *mark_of(const void *key, size_t size)
 
 int has_mark(const char *value, const char *mark)
 {
-    size_t size = strcspn(mark, ":");
+    char right[MARK_TEXT];
 
-    return size == TOKEN_DIGITS && strncmp(value, mark, OWNER_DIGITS) == 0;
+    put_mark(right, value);
+    return strcspn(mark, ":") == sizeof right - 1 && strncmp(mark, right, sizeof right - 1) == 0;
 }
 
-/* A program that called this one has held the lock: all of the slots, or any of the names. */
-static int may_be_held_above(const struct session *session)
+/* A program that called this one has held the lock: all of the slots. */
+static int may_be_held_above(const struct session *session, const char *name)
 {
-    unsigned i, held = 0;
+    char slot[REDLOCK_KEY_MAX + 1], key[REDLOCK_KEY_MAX + 1];
+    unsigned n;
 
-    for (i = 0; i < session->lock_count; i++)
-        held += mark_of(session->locks[i].key, session->locks[i].key_size) != NULL;
-    if (held == session->lock_count)
-        return 1;
-    for (i = 0; i < session->lock->extra_key_count; i++)
-        if (mark_of(session->lock->extra_keys[i].bytes, session->lock->extra_keys[i].size) != NULL)
-            return 1;
-    return 0;
+    if (options.slots == 0)
+        return mark_of(session->key) != NULL;
+    for (n = 1; n <= (unsigned)options.slots; n++) {
+        slot_name(slot, name, (unsigned)options.slots, n);
+        key_of(key, slot);
+        if (mark_of(key) == NULL)
+            return 0;
+    }
+    return 1;
 }
 
 /* The holder that the nodes name is a program that called this one: waiting would never end. */
@@ -123,6 +104,8 @@ static int is_held_above(const struct session *session)
 {
     const char *list = getenv("REDLOCK_HELD"), *mark;
 
+    if (session->holder[0] == '\0')
+        return 0;
     for (mark = list; mark != NULL; mark = strchr(mark, '='))
         if (has_mark(session->holder, ++mark))
             return 1;
@@ -136,237 +119,156 @@ static int quorum_answered(const struct redlock_lock *lock)
     return count_nodes(lock->granted | lock->refused) >= quorum();
 }
 
-/* So many nodes have refused that the lock cannot be acquired before the key changes on one of them. */
-static int is_refused(const struct redlock_lock *lock)
-{
-    return count_nodes(lock->refused) > target_count - quorum();
-}
-
-/* A wait for any of the locks of a session. They are started one after the other. */
 struct attempt {
+    const char *name;
     long wait_ms;         /* FOREVER_MS; 0: none */
     uint64_t begin_us;    /* of the wait */
     uint64_t answered_us; /* when a quorum answered last */
     uint64_t contend_us;  /* until then it retries after contention */
     uint64_t notice_us;   /* time of the next message; UINT64_MAX: never */
-    unsigned started;     /* number of locks, in their order */
-    int in_line, cancelled;
-    int may_be_ours; /* may_be_held_above */
-    struct redlock_lock *won;
+    int may_be_ours;      /* may_be_held_above */
 };
 
-static int is_stopped(const struct attempt *attempt)
+static uint64_t waited_ms(const struct attempt *attempt)
 {
-    return attempt->cancelled || attempt->won != NULL;
+    return (now_us() - attempt->begin_us) / 1000;
 }
 
-static void start_lock(struct session *session, struct redlock_lock *lock,
-                       const struct attempt *attempt)
+static int is_over(const struct attempt *attempt)
 {
-    uint64_t waited_ms = (now_us() - attempt->begin_us) / 1000;
-    uint32_t wait_ms = 0;
-
-    if (attempt->wait_ms <
-        0) /* the library has no endless wait: this is its longest, and is repeated */
-        wait_ms = 0x7fffffff;
-    else if ((uint64_t)attempt->wait_ms > waited_ms)
-        wait_ms = (uint32_t)((uint64_t)attempt->wait_ms - waited_ms);
-    lock->status = redlock_acquire_start(&session->client, lock, wait_ms);
+    return attempt->wait_ms >= 0 && waited_ms(attempt) >= (uint64_t)attempt->wait_ms;
 }
 
-/* Starts the next lock if the one before it is refused or has completed. So no two slots are acquired at once. */
-static void start_next(struct session *session, struct attempt *attempt)
+/* Starts an operation that waits for most_ms, or until the time of the attempt is over. FOREVER_MS: the library has no endless wait;
+   this is its longest, and is repeated. */
+static void start_lock(struct session *session, const struct attempt *attempt, long most_ms)
 {
-    const struct redlock_lock *newest;
+    uint64_t wait_ms = most_ms < 0 ? 0x7fffffff : (uint64_t)most_ms;
 
-    if (is_stopped(attempt) || attempt->started == session->lock_count)
-        return;
-    newest = attempt->started > 0 ? &session->locks[attempt->started - 1] : NULL;
-    if (newest == NULL || newest->status != REDLOCK_PENDING || is_refused(newest))
-        start_lock(session, &session->locks[attempt->started++], attempt);
-}
-
-static void cancel_all(struct session *session, struct attempt *attempt)
-{
-    unsigned i;
-
-    for (i = 0; i < attempt->started; i++)
-        if (&session->locks[i] != attempt->won)
-            redlock_cancel(&session->client, &session->locks[i]);
-}
-
-/* Handles the completed operation on this lock. After contention no client has a majority, although all nodes answer: one of the
-   clients succeeds if they retry soon. */
-static void look_at_end(struct session *session, struct redlock_lock *lock, struct attempt *attempt)
-{
-    if (lock->status == REDLOCK_OK && attempt->won == NULL) {
-        attempt->won = lock;
-        cancel_all(session, attempt);
-    } else if (lock->status == REDLOCK_OK) { /* a second slot */
-        redlock_release_start(&session->client, lock, (uint32_t)options.node_timeout_ms);
-    } else if (!is_stopped(attempt) && ((attempt->wait_ms < 0 && lock->status == REDLOCK_TIMEOUT) ||
-                                        (lock->status == REDLOCK_CONTENDED && lock->failed == 0 &&
-                                         now_us() < attempt->contend_us))) {
-        start_lock(session, lock, attempt);
-    }
-}
-
-static int is_pending(const struct session *session)
-{
-    unsigned i = 0;
-
-    while (i < session->lock_count && session->locks[i].status != REDLOCK_PENDING)
-        i++;
-    return i < session->lock_count;
-}
-
-static int any_answered(const struct session *session, unsigned started)
-{
-    unsigned i = 0;
-
-    while (i < started && !quorum_answered(&session->locks[i]))
-        i++;
-    return i < started;
+    if (attempt->wait_ms >= 0 && waited_ms(attempt) + wait_ms > (uint64_t)attempt->wait_ms)
+        wait_ms = is_over(attempt) ? 0 : (uint64_t)attempt->wait_ms - waited_ms(attempt);
+    session->lock->status =
+        redlock_acquire_start(&session->client, session->lock, (uint32_t)wait_ms);
 }
 
 /* After a second, and every 30 seconds, a message says what redlock waits for. */
-static void notice(struct session *session, const char *name, struct attempt *attempt)
+static void notice(struct session *session, struct attempt *attempt)
 {
     if (now_us() < attempt->notice_us)
         return;
-    say_waiting(session, name, attempt->in_line);
+    say_waiting(session, attempt->name);
     attempt->notice_us = now_us() + 30000000;
 }
 
-/* Runs until one lock is held, or no operation is in progress any more. Cancels all operations after a signal, or if no
-   quorum has answered for too long. */
-static void wait_for(struct session *session, const char *name, struct attempt *attempt)
+/* No quorum has answered for so long that waiting ends. */
+static int is_unavailable(const struct attempt *attempt)
 {
-    struct redlock_lock *ended;
-    uint64_t now = now_us();
+    return options.unavailable_ms > 0 &&
+           now_us() - attempt->answered_us > (uint64_t)options.unavailable_ms * 1000;
+}
 
-    attempt->started = 0;
-    attempt->cancelled = 0;
-    start_next(session, attempt);
-    while (attempt->won == NULL && is_pending(session)) {
-        int did = any_answered(session, attempt->started); /* until a new attempt begins */
+/* After contention no client has a majority, although all nodes answer: one of the clients succeeds if they retry soon. */
+static int is_worth_a_retry(const struct session *session, const struct attempt *attempt,
+                            long most_ms)
+{
+    const struct redlock_lock *lock = session->lock;
+
+    return (most_ms < 0 && attempt->wait_ms < 0 && lock->status == REDLOCK_TIMEOUT) ||
+           (lock->status == REDLOCK_CONTENDED && lock->failed == 0 &&
+            now_us() < attempt->contend_us);
+}
+
+/* Waits for the lock, for most_ms or as long as the attempt has. Cancels the operation after a signal, or if no quorum has answered for
+   too long. */
+static enum redlock_status wait_for(struct session *session, struct attempt *attempt, long most_ms)
+{
+    struct redlock_lock *lock = session->lock;
+    uint64_t now = now_us();
+    int cancelled = 0;
+
+    start_lock(session, attempt, most_ms);
+    while (lock->status == REDLOCK_PENDING) {
+        int did = quorum_answered(lock); /* until a new attempt begins */
         turn(session, attempt->notice_us < now + 1000000 ? attempt->notice_us : now + 1000000);
         now = now_us();
-        if (did || any_answered(session, attempt->started))
+        if (did || quorum_answered(lock))
             attempt->answered_us = now;
-        while ((ended = redlock_next_completed(&session->client)) != NULL)
-            look_at_end(session, ended, attempt);
-        start_next(session, attempt);
-        if (!is_stopped(attempt) &&
-            (ending_signal() != 0 || (attempt->may_be_ours && is_held_above(session)) ||
-             (options.unavailable_ms > 0 &&
-              now - attempt->answered_us > (uint64_t)options.unavailable_ms * 1000))) {
-            attempt->cancelled = 1;
-            cancel_all(session, attempt);
+        while (redlock_next_completed(&session->client) != NULL)
+            continue;
+        if (lock->status != REDLOCK_PENDING && !cancelled &&
+            is_worth_a_retry(session, attempt, most_ms))
+            start_lock(session, attempt, most_ms);
+        if (!cancelled && (ending_signal() != 0 || is_unavailable(attempt) ||
+                           (attempt->may_be_ours && is_held_above(session)))) {
+            cancelled = 1;
+            redlock_cancel(&session->client, lock);
         }
-        if (!is_stopped(attempt))
-            notice(session, name, attempt);
+        if (!cancelled)
+            notice(session, attempt);
     }
-}
-
-/* The outcome of all locks: held by other clients only if each lock is. */
-static enum redlock_status outcome(struct session *session, const struct attempt *attempt)
-{
-    unsigned i = 0;
-
-    if (attempt->won != NULL) {
-        session->lock = attempt->won;
-        return REDLOCK_OK;
-    }
-    while (i < attempt->started - 1 && session->locks[i].status == REDLOCK_HELD)
-        i++;
-    session->lock = &session->locks[i];
-    return session->lock->status;
-}
-
-/* Waits in the queue of this machine's waiters for the same lock: for IN_LINE_MS, or half of --unavailable-timeout if that is
-   shorter, plus up to a quarter. Returns 1 if this process is the first. */
-static int is_first(struct session *session, const char *name, struct attempt *attempt)
-{
-    uint64_t most_ms = options.unavailable_ms > 0 && options.unavailable_ms < 2 * IN_LINE_MS
-                           ? (uint64_t)options.unavailable_ms / 2
-                           : IN_LINE_MS;
-    uint64_t until_us = now_us() + (most_ms + (uint64_t)getpid() % (most_ms / 4 + 1)) * 1000;
-    int first = queue_enter(session);
-
-    if (attempt->wait_ms >= 0 && until_us > attempt->begin_us + (uint64_t)attempt->wait_ms * 1000)
-        until_us = attempt->begin_us + (uint64_t)attempt->wait_ms * 1000;
-    attempt->in_line = !first;
-    while (attempt->in_line && now_us() < until_us && ending_signal() == 0) {
-        turn(session, attempt->notice_us < until_us ? attempt->notice_us : until_us);
-        notice(session, name, attempt);
-        attempt->in_line = !queue_is_first();
-    }
-    first = !attempt->in_line;
-    attempt->in_line = 0;
-    return first;
-}
-
-/* Returns 1 if the attempt failed for a temporary reason, and there is time left. */
-static int is_worth_waiting(enum redlock_status status, const struct attempt *attempt)
-{
-    uint64_t now = now_us();
-
-    if (status != REDLOCK_HELD && status != REDLOCK_CONTENDED && status != REDLOCK_UNREACHABLE &&
-        status != REDLOCK_TOO_LATE) /* this process was paused */
-        return 0;
-    if (options.unavailable_ms > 0 &&
-        now - attempt->answered_us > (uint64_t)options.unavailable_ms * 1000)
-        return 0;
-    return attempt->wait_ms < 0 || now - attempt->begin_us < (uint64_t)attempt->wait_ms * 1000;
-}
-
-/* The nodes keep a queue of the waiters of one name. */
-static int has_queue_at_nodes(const struct session *session)
-{
-    return session->lock_count == 1 && session->lock->extra_key_count == 0;
-}
-
-/* Waits for the lock: of one name, in the queue of the nodes. Else first in the queue of this machine. A waiter whose time
-   there is over makes one attempt, then joins the queue again. */
-static enum redlock_status wait_in_line(struct session *session, const char *name,
-                                        struct attempt *attempt)
-{
-    long wait_ms = attempt->wait_ms;
-    enum redlock_status status;
-    int first;
-
-    do {
-        first = has_queue_at_nodes(session) || is_first(session, name, attempt);
-        attempt->wait_ms = first ? wait_ms : 0;
-        wait_for(session, name, attempt);
-        queue_leave();
-        attempt->wait_ms = wait_ms;
-        status = outcome(session, attempt);
-    } while (!first && is_worth_waiting(status, attempt) && ending_signal() == 0);
-    return status == REDLOCK_HELD ? REDLOCK_TIMEOUT : status;
+    return lock->status;
 }
 
 /* The time was over, or no quorum answered in time. One more attempt finds the cause: whether a quorum answers, and whether one
    client holds the lock. */
-static enum redlock_status find_cause(struct session *session, const char *name,
-                                      struct attempt *attempt, enum redlock_status before)
+static enum redlock_status find_cause(struct session *session, struct attempt *attempt,
+                                      enum redlock_status before)
 {
     enum redlock_status status;
 
     attempt->wait_ms = 0;
     attempt->contend_us = 0;
     attempt->answered_us = now_us();
-    wait_for(session, name, attempt);
-    status = outcome(session, attempt);
+    status = wait_for(session, attempt, 0);
     if (status == REDLOCK_HELD && before == REDLOCK_TIMEOUT)
         return REDLOCK_TIMEOUT;
-    if (status == REDLOCK_CANCELLED && ending_signal() == 0) /* --unavailable-timeout, again */
+    if (status == REDLOCK_CANCELLED && ending_signal() == 0) /* unavailable-timeout, again */
         return REDLOCK_UNREACHABLE;
     return status;
 }
 
-/* Copies the key and the value of the lock that is held. */
+/* Whether there is a point in trying another slot. */
+static int is_held(enum redlock_status status)
+{
+    return status == REDLOCK_HELD || status == REDLOCK_TIMEOUT || status == REDLOCK_CONTENDED;
+}
+
+/* Tries each slot once, in random order, from a random place on. Returns the status of the first that is not held. */
+static enum redlock_status try_slots(struct session *session, struct attempt *attempt)
+{
+    unsigned count = (unsigned)options.slots, first, n;
+    enum redlock_status status = REDLOCK_HELD, seen = REDLOCK_HELD;
+
+    if (redlock_posix()->entropy(NULL, &first, sizeof first) != 0)
+        die(EXIT_SYSTEM, "no random bytes");
+    for (n = 0; n < count && is_held(status) && ending_signal() == 0; n++) {
+        session_slot(session, attempt->name, (first + n) % count + 1);
+        status = wait_for(session, attempt, 0);
+        if (status == REDLOCK_CONTENDED)
+            seen = status;
+    }
+    return is_held(status) ? seen : status;
+}
+
+/* Tries all slots, then waits a second for one of them, and so on. */
+static enum redlock_status take_slot(struct session *session, struct attempt *attempt)
+{
+    enum redlock_status status;
+
+    for (;;) {
+        status = try_slots(session, attempt);
+        if (!is_held(status) && status != REDLOCK_UNREACHABLE)
+            return status;
+        if (is_over(attempt) || ending_signal() != 0 || is_unavailable(attempt) ||
+            (attempt->may_be_ours && options.slots == 1 && is_held_above(session)))
+            return status;
+        status = wait_for(session, attempt, SLOT_WAIT_MS); /* for the slot that was tried last */
+        if (!is_held(status) && status != REDLOCK_UNREACHABLE)
+            return status;
+    }
+}
+
+/* Copies the value of the lock that is held. */
 static void note_value(struct session *session)
 {
     const struct redlock_lock *lock = session->lock;
@@ -375,37 +277,36 @@ static void note_value(struct session *session)
     if (lock->label_size > 0)
         memcpy(session->value + TOKEN_DIGITS, lock->label, lock->label_size);
     session->value[TOKEN_DIGITS + lock->label_size] = '\0';
-    memmove(session->key, lock->key, lock->key_size); /* it may be the same memory */
-    session->key[lock->key_size] = '\0';
 }
 
 enum redlock_status take(struct session *session, const char *name)
 {
     struct attempt attempt = {0};
     enum redlock_status status;
+    int has_slots = options.slots > 0;
 
-    attempt.may_be_ours = may_be_held_above(session);
+    attempt.name = name;
+    attempt.may_be_ours = may_be_held_above(session, name);
     attempt.wait_ms = options.nonblock ? 0 : options.wait_ms;
     attempt.begin_us = attempt.answered_us = now_us();
     attempt.contend_us = attempt.begin_us + 1000000;
     attempt.notice_us = is_watched() ? attempt.begin_us + 1000000 : UINT64_MAX;
-    if (attempt.wait_ms == 0) {
-        wait_for(session, name, &attempt);
-        status = outcome(session, &attempt);
-    } else {
-        status = wait_in_line(session, name, &attempt);
-    }
-    if (status != REDLOCK_OK && attempt.may_be_ours && is_held_above(session))
+    status =
+        has_slots ? take_slot(session, &attempt) : wait_for(session, &attempt, attempt.wait_ms);
+    if (status == REDLOCK_HELD && attempt.wait_ms != 0)
+        status = REDLOCK_TIMEOUT;
+    if (status != REDLOCK_OK && attempt.may_be_ours && (has_slots || is_held_above(session)))
         die(EXIT_USAGE, "%s is held by a program that called this one: it would wait for itself",
             name);
-    if ((status == REDLOCK_TIMEOUT || status == REDLOCK_CANCELLED) && ending_signal() == 0)
-        status = find_cause(session, name, &attempt, status);
+    if ((status == REDLOCK_TIMEOUT || status == REDLOCK_CANCELLED) && ending_signal() == 0 &&
+        !has_slots)
+        status = find_cause(session, &attempt, status);
     if (status == REDLOCK_OK)
         note_value(session);
     return status;
 }
 
-void say_acquired(const struct session *session, const char *name)
+void say_acquired(struct session *session, const char *name)
 {
     redlock_mask members = granted_by(session);
     char list[600] = "";
@@ -420,38 +321,48 @@ void say_acquired(const struct session *session, const char *name)
         target_count, list,
         (unsigned long)redlock_remaining_ms(&session->client, session->lock) / 1000);
     say_errors(session, LOG_DEBUG);
+    say_duplicates(session, name);
 }
 
-void session_finish(struct session *session)
+void say_duplicates(struct session *session, const char *name)
 {
-    while (is_pending(session)) {
-        turn(session, UINT64_MAX);
-        while (redlock_next_completed(&session->client) != NULL)
-            continue;
-    }
+    unsigned i, count = 0, votes;
+
+    for (i = 0; i < target_count; i++)
+        count += session->nodes[i].fault == REDLOCK_FAULT_SAME_SERVER;
+    votes = target_count - count;
+    for (i = 0; i < target_count; i++)
+        if (session->nodes[i].fault == REDLOCK_FAULT_SAME_SERVER &&
+            (session->duplicates >> i & 1) == 0) {
+            session->duplicates = (redlock_mask)(session->duplicates | 1U << i);
+            say(LOG_WARNING,
+                "%s: %s is the same server as another node, and has no vote: %u vote, %u of them "
+                "may fail",
+                name, targets[i].url.address, votes, votes > quorum() ? votes - quorum() : 0);
+        }
 }
 
 /* ---- The outcome ---- */
 
-/* For each result of the library: exit status, word for JSON, message. */
+/* For each result of the library: exit status, message. */
 static const struct outcome {
     enum redlock_status status;
     int result;
-    const char *error, *text;
+    const char *text;
 } outcomes[] = {
-    {REDLOCK_HELD, EXIT_HELD, "held", "held by another client"},
-    {REDLOCK_TIMEOUT, EXIT_HELD, "timeout", "not acquired in time: held by another client"},
-    {REDLOCK_CONTENDED, EXIT_UNAVAILABLE, "split", "no client has a quorum"},
-    {REDLOCK_LOST, EXIT_LOST, "lost", "the lock is lost: it expired, or another client has it"},
-    {REDLOCK_EXPIRED, EXIT_LOST, "lost", "the lock had already expired or been released"},
-    {REDLOCK_UNREACHABLE, EXIT_UNAVAILABLE, "unavailable", "no quorum of nodes answered"},
-    {REDLOCK_UNCONFIRMED, EXIT_UNAVAILABLE, "unavailable",
+    {REDLOCK_HELD, EXIT_HELD, "held by another client"},
+    {REDLOCK_TIMEOUT, EXIT_HELD, "not acquired in time: held by another client"},
+    {REDLOCK_CONTENDED, EXIT_UNAVAILABLE, "no client has a quorum"},
+    {REDLOCK_LOST, EXIT_LOST, "the lock is lost: it expired, or another client has it"},
+    {REDLOCK_EXPIRED, EXIT_LOST, "the lock had already expired or been released"},
+    {REDLOCK_UNREACHABLE, EXIT_UNAVAILABLE, "no quorum of nodes answered"},
+    {REDLOCK_UNCONFIRMED, EXIT_UNAVAILABLE,
      "no quorum of nodes confirmed the release; the lock expires with its ttl at the latest"},
-    {REDLOCK_TOO_LATE, EXIT_UNAVAILABLE, "unavailable",
+    {REDLOCK_TOO_LATE, EXIT_UNAVAILABLE,
      "acquired too late: the nodes took so long that none of the ttl was left"},
-    {REDLOCK_DENIED, EXIT_DENIED, "denied", "no quorum of nodes permits it"},
-    {REDLOCK_NO_ENTROPY, EXIT_SYSTEM, "system", "no random bytes"},
-    {REDLOCK_INVALID_ARGUMENT, EXIT_BUG, "bug", "an internal error"}, /* and all others */
+    {REDLOCK_DENIED, EXIT_DENIED, "no quorum of nodes permits it"},
+    {REDLOCK_NO_ENTROPY, EXIT_SYSTEM, "no random bytes"},
+    {REDLOCK_INVALID_ARGUMENT, EXIT_BUG, "an internal error"}, /* and all others */
 };
 
 static const struct outcome *outcome_of(enum redlock_status status)
@@ -463,37 +374,25 @@ static const struct outcome *outcome_of(enum redlock_status status)
     return &outcomes[i];
 }
 
-const char *error_name(enum redlock_status status)
-{
-    return outcome_of(status)->error;
-}
-
-int exit_status(enum redlock_status status)
-{
-    return outcome_of(status)->result;
-}
-
 const char *status_text(enum redlock_status status)
 {
     return outcome_of(status)->text;
 }
 
-/* Prints a message if a key of this lock, or of one of the slots, holds something that is not a lock. Returns on how many
-   nodes. */
+/* Prints a message if the key of this lock holds something that is not a lock. Returns on how many nodes. */
 static unsigned say_foreign(const struct session *session, const char *name)
 {
-    const char *keys[SLOTS_MAX + ALSO_MAX + 1];
-    char who[WHO_MAX + 1];
-    unsigned i, count = 0, which;
+    char list[600] = "";
+    unsigned i, count = 0;
 
-    for (i = 0; i < session->lock_count; i++)
-        keys[count++] = session->locks[i].key;
-    for (i = 0; i < session->lock->extra_key_count; i++)
-        keys[count++] = session->lock->extra_keys[i].bytes;
-    count = find_foreign(who, sizeof who, keys, count, &which);
+    for (i = 0; i < target_count; i++) {
+        size_t used = strlen(list);
+        if (session->nodes[i].fault == REDLOCK_FAULT_NOT_A_LOCK)
+            snprintf(list + used, sizeof list - used, "%s%.200s", count++ > 0 ? ", " : "",
+                     targets[i].url.address);
+    }
     if (count > 0)
-        say(LOG_ERROR, "%s: the name is in use by something that is not a lock: %s",
-            session->lock_count > 1 ? keys[which] : name, who);
+        say(LOG_ERROR, "%s: the name is in use by something that is not a lock: on %s", name, list);
     return count;
 }
 
@@ -511,47 +410,46 @@ static int explain_held(const struct session *session, const char *name, enum re
     enum level level = options.conflict_status == 0 ? LOG_DEBUG : LOG_NOTICE;
     char who[WHO_MAX + 1] = "";
 
-    if (session->lock_count == 1 && session->holder[0] != '\0')
+    if (options.slots > 1) {
+        say(level, "%s: all %ld slots are held by other clients", name, options.slots);
+        return (int)options.conflict_status;
+    }
+    if (session->holder[0] != '\0')
         describe_holder(who, sizeof who, session->holder);
     else if (say_foreign(session, name) > 0)
         return (int)options.conflict_status;
-    if (session->lock_count > 1)
-        say(level, "%s: all %u slots are held by other clients", name, session->lock_count);
-    else
-        say(level, "%s: %s%s%s%s", name, status_text(status), who[0] != '\0' ? ": " : "", who,
-            holder_remaining_ms(session) == NO_END ? "; it never expires" : "");
+    say(level, "%s: %s%s%s%s", name, status_text(status), who[0] != '\0' ? ": " : "", who,
+        never_expires(session) ? "; it never expires" : "");
     return (int)options.conflict_status;
-}
-
-/* 1: a node has replied with an error: it answers. */
-static int any_replied(const struct session *session)
-{
-    static const char replied[] = "replied: "; /* the library's word */
-    unsigned i = 0;
-
-    while (i < target_count && strncmp(session->nodes[i].error, replied, sizeof replied - 1) != 0)
-        i++;
-    return i < target_count;
 }
 
 int explain(const struct session *session, const char *name, enum redlock_status status)
 {
-    int result = exit_status(status);
+    int result = outcome_of(status)->result;
     const struct redlock_lock *lock = session->lock;
+    enum redlock_fault faults[REDLOCK_NODES_MAX];
+    const char *text = status_text(status);
+    unsigned i;
 
     if (status == REDLOCK_OK)
         return 0;
     if (result == EXIT_HELD)
         return explain_held(session, name, status);
-    if (status == REDLOCK_UNREACHABLE)
-        result = session_failure(session);
+    if (status == REDLOCK_UNREACHABLE) {
+        for (i = 0; i < target_count; i++)
+            faults[i] = session->nodes[i].fault;
+        result = failure_status(faults);
+        text = failure_text(faults);
+    }
     if (status == REDLOCK_CONTENDED)
-        say(LOG_ERROR, "%s: %s: free on %u, taken on %u, unknown on %u of %u nodes", name,
-            status_text(status), count_nodes(lock->granted), count_nodes(lock->refused),
+        say(LOG_ERROR, "%s: %s: free on %u, taken on %u, unknown on %u of %u nodes", name, text,
+            count_nodes(lock->granted), count_nodes(lock->refused),
             target_count - count_nodes(lock->granted | lock->refused), target_count);
+    else if (status == REDLOCK_UNREACHABLE)
+        say(LOG_ERROR, "%s: %s: %u of %u granted the lock, %u are needed", name, text,
+            count_nodes(lock->granted), target_count, quorum());
     else
-        say(LOG_ERROR, "%s: %s%s", name, status_text(status),
-            status == REDLOCK_UNREACHABLE && any_replied(session) ? " without an error" : "");
+        say(LOG_ERROR, "%s: %s", name, text);
     if (result == EXIT_UNAVAILABLE || result == EXIT_DENIED || result == EXIT_CONFIG)
         say_errors(session, LOG_ERROR);
     return result;

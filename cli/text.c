@@ -48,12 +48,6 @@ void say(enum level level, const char *format, ...)
     va_end(arguments);
 }
 
-void tell_shell(int status)
-{
-    if (options.shell && status != 0)
-        printf("(exit %d)\n", status);
-}
-
 void die(int status, const char *format, ...)
 {
     va_list arguments;
@@ -61,7 +55,6 @@ void die(int status, const char *format, ...)
     va_start(arguments, format);
     say_list(LOG_ERROR, format, arguments);
     va_end(arguments);
-    tell_shell(status);
     exit(options.failure != 0 ? options.failure : status);
 }
 

@@ -233,7 +233,7 @@ test-build: deps-gcc $(LIB) $(HEADERS)
 # Long targets first. Files that several targets need are built before, because several targets run at a time. Without
 # the variants that others contain: test-valgrind runs the programs of test-gcc; test-single and test-large have clang's sanitizers.
 TESTS = test-vendor test-cli soak mutants test-single model test-large test-switches test-gcc-san test-valgrind \
-        sim test-loops analyze test-small api test-docs test-cli-bench test-partition test-board test-check \
+        sim test-loops analyze test-small api test-docs test-partition test-board test-check \
         test-lacks fuzz test-tables test-torture test-cpp test-lwip test-examples test-short test-tls test-queue test-threads \
         style test-cli-docs test-scripts test-cli-tls
 test: ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
@@ -277,9 +277,6 @@ test-docs: deps-docs man ## man pages are complete; the code blocks of the texts
 
 test-cli-docs: deps-cli $(B)/redlock
 	prove -e sh test/cli/cli_docs.sh :: $(B)
-
-test-cli-bench: deps-cli $(B)/redlock $(B)/redlock-static
-	prove -e sh test/cli/cli_bench.sh :: $(B)/redlock $(B)/redlock-static
 
 test-examples: deps-programs test-build $(B)/demo $(B)/libredlock.a
 	prove -e sh test/package/examples.sh :: $(B)

@@ -30,9 +30,11 @@ mandoc -T utf8 -O width=1000 cli/redlock.1 | sed 's/.'"$(printf '\b')"'//g' >"$f
 section() { # NAME - from its heading to the next one
     awk -v name="$1" '/^[A-Z]/ { inside = $0 == name } inside' "$folder/page"
 }
-awk '/^[A-Z]/ { inside = $0 != "NOTES" } inside' "$folder/page" >"$folder/body" # the notes list features that do not exist
+# the notes list features that do not exist
+awk '/^[A-Z]/ { inside = $0 != "NOTES" } inside' "$folder/page" | sed 's/| jq .*//' >"$folder/body"
 
-sed -n '/option_spec {/,/^};/p' cli/options.c >"$folder/specs"
+# without those that are only in the file
+sed -n '/option_spec {/,/^};/p' cli/options.c | grep -v ' IN_FILE,' >"$folder/specs"
 sed -n 's/^    {"\([a-z-]*\)", .*/--\1/p' "$folder/specs" >"$folder/options"
 sed -n "s/^    {\"\([a-z-]*\)\", '\(.\)'.*/-\2 --\1/p" "$folder/specs" >"$folder/pairs"
 sed -n 's/^ \{7\}-\(.*, -\)\{0,1\}\(-[a-z-]*\).*/-\2/p' "$folder/body" >"$folder/named"
@@ -96,7 +98,7 @@ unset REDLOCK_CONFIG REDLOCK_PREFIX REDLOCK_HELD REDLOCK_NAME
 # All lines that call a verb, reduced to "redlock run ... NAME COMMAND".
 for file in cli/examples/* "$folder/page"; do
     [ "$file" != "$folder/page" ] || { section EXAMPLES >"$folder/examples"; file=$folder/examples; }
-    grep -v '^#' "$file" | grep -o 'redlock \(run\|acquire\|extend\|release\|status\|check\|bench\) .*'
+    grep -v '^#' "$file" | grep -o 'redlock \(run\|acquire\|release\|status\|check\) [^|]*'
 done | sort -u >"$folder/calls"
 known() { # each option in the examples belongs to its verb
     while read -r _ verb words; do
@@ -114,6 +116,7 @@ check 'examples use only options that their verb has' known
 runs() { # replaces absolute paths of commands by `true`; succeeds
     grep '^redlock run .* [./][^ ]*$' "$folder/calls" >"$folder/runs"
     [ "$(wc -l <"$folder/runs")" -ge 4 ] || return 1
+    sed -i 's/--min-hold [0-9]*/--min-hold 1/' "$folder/runs" # redlock stays so long
     while read -r line; do
         echo "$line"
         sh -c "${line% *} true" || return 1
@@ -123,22 +126,31 @@ check 'the examples of redlock run work' runs
 script() {
     { echo 'step1() { redlock status deploy; }; step2() { step1; }'
         section EXAMPLES | sed -n '/token=/,/step2/p'; } >"$folder/script"
-    sh "$folder/script" | tee /dev/stderr | grep -c 'deploy: held' | grep -qx 2 && ! redlock status deploy
+    sh "$folder/script" | tee /dev/stderr | grep -c '^deploy  *held ' | grep -qx 2 && ! redlock status deploy
 }
 check 'the lock for several commands is held during both, and not after' script
 ended_script() { # bash runs the EXIT trap after any signal, and dash does not
     { echo 'step1() { redlock status deploy; }; step2() { kill $$; }'
         section EXAMPLES | sed -n '/token=/,/step2/p'; } >"$folder/script"
-    sh "$folder/script" | tee /dev/stderr | grep -q 'deploy: held' && ! redlock status deploy
+    sh "$folder/script" | tee /dev/stderr | grep -q '^deploy  *held ' && ! redlock status deploy
 }
 check 'nor after a signal' ended_script
 itself() {
-    { section EXAMPLES | sed -n '/redlock held/p'; echo 'echo "$REDLOCK_NAME $1"'; } >"$folder/itself"
+    { section EXAMPLES | sed -n '/redlock status --mine/p'; echo 'echo "$REDLOCK_NAME $1"'; } >"$folder/itself"
     chmod +x "$folder/itself"
     sed -i '1i #!/bin/sh' "$folder/itself"
     "$folder/itself" word | grep -qx 'nightly word'
 }
 check 'the script that starts itself again under a lock' itself
+
+metrics() { # what a textfile collector of Prometheus reads
+    if ! command -v jq >/dev/null; then echo 'SKIP: there is no jq'; return 0; fi
+    section EXAMPLES | sed -n '/redlock status --json/,/lock_waiting/p' >"$folder/metrics"
+    [ "$(wc -l <"$folder/metrics")" -eq 4 ] || return 1
+    redlock run 'a "b"' sh "$folder/metrics" | sort | tee /dev/stderr >"$folder/text"
+    printf '%s\n' 'redlock_lock_held{name="a \"b\""} 1' 'redlock_lock_nodes{name="a \"b\""} 3' 'redlock_lock_waiting{name="a \"b\""} 0' | cmp - "$folder/text"
+}
+check 'metrics from JSON, with jq' metrics
 
 mkdir "$folder/units"
 for unit in cli/examples/*.service cli/examples/*.timer; do # their commands do not exist here
@@ -154,7 +166,7 @@ installed() { # cron and systemd do not search the folder where make install put
 }
 check 'units and cron name the path where make install puts the program' installed
 no_tokens() { # other users can see a command line
-    [ -s "$folder/examples" ] && ! grep -iE 'redlock (extend|release) .*token' "$folder/examples"
+    [ -s "$folder/examples" ] && ! grep -iE 'redlock release .*token' "$folder/examples"
 }
 check 'no example puts a token on a command line' no_tokens
 cron() { # five fields of a time, a user, a command; or a variable
@@ -182,7 +194,7 @@ offers() {
     [ "$(cat "$folder/offered")" = "$want|" ]
 }
 has_letters() {
-    bash "$folder/complete" redlock bench - | grep -x -e '-[A-Za-z]' | sort | tr -d '\n' | grep -qx -e '-N-c-d-n-q-t-v'
+    bash "$folder/complete" redlock acquire - | grep -x -e '-[A-Za-z]' | sort | tr -d '\n' | grep -qx -e '-E-N-l-n-q-t-v-w'
 }
 check 'completion of verbs' offers 'release|run' redlock r
 check 'completion of a verb: its options' offers '--wait' redlock acquire --w

@@ -397,7 +397,16 @@ static void words(void)
     is_int(redlock("acquire", "-t", "9", NULL), 64, "acquire without a name");
     is_int(redlock("acquire", "-t", "9", "x", "y", NULL), 64, "acquire of two names");
     is_int(redlock("acquire", "x", NULL), 64, "acquire without -t");
-    is_int(redlock_with("token", "extend", "x", NULL), 64, "extend without -t");
+    is_int(redlock("extend", "-t", "9", "x", NULL), 64, "extend is gone");
+    ok(strstr(wrote(last, 'e'), "extend is gone: choose a longer -t") != NULL,
+       "the message says what to use");
+    is_int(redlock("run", "-a", "y", "x", "true", NULL), 64, "-a is gone");
+    ok(strstr(wrote(last, 'e'), "-a is gone: redlock run NAME redlock run OTHER") != NULL,
+       "the message says what to use");
+    is_int(redlock("acquire", "-t", "9", "--json", "x", NULL), 64, "acquire --json is gone");
+    is_int(redlock("acquire", "-t", "9", "--sh", "x", NULL), 64, "acquire --sh is gone");
+    is_int(redlock("run", "--auth-file=redis://:" SECRET "@h", "x", "true", NULL), 64,
+           "--auth-file is gone");
     is_int(redlock("release", "x", NULL), 64, "release without a token");
     is_int(redlock("release", "x", "secret", NULL), 64, "a token as a word, where others see it");
     ok(strstr(wrote(last, 'e'), "REDLOCK_TOKEN") != NULL &&
@@ -445,22 +454,22 @@ static void options(void)
     status = redlock("run", "-t", "1", "x", "true", NULL);
     ok(status == 0 || status == 79, "-t 1: 0, or 79 if the lock is lost before the end (%d)",
        status);
-    is_int(redlock("acquire", "--sh", "--json", "-t", "9", "x", NULL), 64, "--sh with --json");
     is_int(redlock("status", "-n", "x", NULL), 64, "-n is no option of status");
     is_int(redlock("run", "--json", "x", "true", NULL), 64, "--json is no option of run");
     is_int(redlock("run", "-w", NULL), 64, "an option without its argument");
     is_int(redlock("run", "-nw5", "--wait=6", "-E0", "x", "-c", "exit 3", NULL), 3,
            "letters in one word, arguments in the word, and after =");
     is_int(redlock("run", "-nw", "5", "-", "-c", "exit 3", NULL), 3, "a name of one dash");
-    is_int(redlock("acquire", "--json=1", "-t", "9", "x", NULL), 64, "an argument to a flag");
-    is_text(wrote(last, 'e'), "redlock: --json takes no argument\n", "the message names the flag");
+    is_int(redlock("acquire", "--fence=1", "-t", "9", "x", NULL), 64, "an argument to a flag");
+    is_text(wrote(last, 'e'), "redlock: --fence takes no argument\n", "the message names the flag");
     is_int(redlock("run", "--no-such=" SECRET, "x", "true", NULL), 64, "no such option");
     is_int(redlock("run", "-wx", NULL), 64, "a duration that is none");
     is_text(wrote(last, 'e'),
             "redlock: --wait x: this is no time: write 1.5, 250ms, 2m, 1h or 1d; at most 24d\n",
             "the message says how to write one");
     is_int(redlock("run", "--unavail", "5", "x", "true", NULL), 64, "an abbreviated option");
-    is_int(redlock("status", "x", "--", "-v", NULL), 64, "after -- there are no options");
+    is_int(redlock("status", "-q", "x", "--", "-v", NULL), 1, "after -- there are no options");
+    ok(strstr(wrote(last, 'o'), "\n-v ") != NULL, "-v is a name there");
     is_int(redlock("acquire", "-t", "50ms", "x", NULL), 64, "too short a TTL");
     is_int(redlock("acquire", "-t", "9", "-n", "-E", "0", "x", NULL), 64,
            "acquire -E 0 would look as if the lock were held");
@@ -491,7 +500,7 @@ static void options(void)
         is_int(status, 0, "help for a verb");
         ok(strstr(wrote(last, 'o'), "usage: redlock acquire -t TTL") &&
                strstr(wrote(last, 'o'), "\n  -w, --wait TIME ") &&
-               strstr(wrote(last, 'o'), "\n      --sh ") &&
+               strstr(wrote(last, 'o'), "\n      --fence ") &&
                strstr(wrote(last, 'o'), "--min-hold") == NULL,
            "help for a verb has its options, and no others");
     }
@@ -581,13 +590,18 @@ static void environment(void)
                 "\"$P\" status \"$REDLOCK_NAME\" | grep -c \" $REDLOCK_ID \"; exit 3",
                 NULL);
     is_int(ends(&run), 3, "a command that uses its own lock");
-    snprintf(expected, sizeof expected, "a:b 20000 %d redlock%%3Aa%%3Ab 53\n1\n", run.pid);
+    snprintf(expected, sizeof expected, "a:b 20000 %d redlock%%3Aa%%3Ab 29\n1\n", run.pid);
     is_text(wrote(run, 'o'), expected, "REDLOCK_NAME, _TTL_MS, _HOLDER_PID, _HELD, _ID");
     is_int(
         redlock("run", "x", "-c", "test -n \"$REDLOCK_NODES\" && test -z \"$REDLOCK_FENCE\"", NULL),
         0, "the command gets REDLOCK_NODES, and no REDLOCK_FENCE without --fence");
     is_int(redlock("run", "x", "-c", "test -z \"$LISTEN_PID$WATCHDOG_PID\"", NULL), 0,
            "no LISTEN_PID where there was none");
+    is_int(redlock("run", "x", "-c", "test -z \"$REDLOCK_TOKEN\" && \"$P\" release x", NULL), 64,
+           "the command gets no token, so it cannot release its own lock by mistake");
+    is_int(redlock("run", "x", "-c",
+                   "export REDLOCK_TOKEN=\"${REDLOCK_HELD#*=}\"; \"$P\" release x", NULL),
+           64, "REDLOCK_HELD is no token");
     setup.instead = "sh";
     is_int(redlock("-c",
                    "LISTEN_PID=$$ WATCHDOG_PID=1 exec \"$P\" run x -c "
@@ -611,15 +625,6 @@ static void environment(void)
                    "'cd /; \"$P\" status x'",
                    NULL),
            0, "--config");
-    write_file("password", 0600, SECRET "\n");
-    strcat(nodes_file, "auth-file = password.secret\n");
-    write_file("c", 0600, nodes_file);
-    setup.instead = "sh";
-    is_int(redlock("-c",
-                   "cd \"$D\" && exec \"$P\" run --config c.secret x -c "
-                   "'cd /; \"$P\" status x'",
-                   NULL),
-           0, "a relative auth-file in the file of --config");
     is_int(redlock("run", "-N", list_of(3, ""), "x", "-c", "\"$P\" status x", NULL), 0,
            "-N: the command has the same nodes");
     setenv("REDLOCK_NODES", list_of(3, ""), 1);
@@ -656,8 +661,6 @@ static void nested(void)
            "a slot within a slot, while one is free");
     is_int(redlock("run", "--slots", "1", "x", "-c", "\"$P\" run --slots 1 x true", NULL), 64,
            "a slot within the only slot");
-    is_int(redlock("run", "-a", "z", "x", "-c", "\"$P\" run -a y z true", NULL), 64,
-           "one of two names");
     is_int(redlock("run", "x", "-c", "\"$P\" acquire -t 9 x", NULL), 64, "acquire within run");
     ok(strstr(wrote(last, 'e'), "x is held by a program that called this one") != NULL,
        "acquire within run: the message says why");
@@ -706,9 +709,6 @@ static void held(void)
            "in a command of a command");
     is_int(redlock("run", "--slots", "2", "x", "-c", "\"$P\" status --mine $REDLOCK_NAME", NULL), 0,
            "in a slot");
-    is_int(redlock("run", "-a", "y", "x", "-c", "\"$P\" status --mine x && \"$P\" status --mine y",
-                   NULL),
-           0, "two names");
     is_int(redlock("run", "x", "-c", "\"$P\" release --force $REDLOCK_ID x; \"$P\" status --mine x",
                    NULL),
            1, "released");
@@ -987,7 +987,7 @@ static void conflicts(void)
            strstr(wrote(last, 'e'), "; it never expires\n") != NULL,
        "so does the message of a waiter");
     redlock("status", "x", NULL);
-    ok(strstr(wrote(last, 'o'), "  never expires  ") != NULL, "and status");
+    ok(shows(last, "^x +held +3/3 +no end "), "and status");
     is_int(redlock("run", "-w", "0", "x", "true", NULL), 75, "-w 0 is -n");
     is_int(redlock("run", "-n", "-E", "0", "x", "true", NULL), 0, "-E 0");
     is_text(wrote(last, 'e'), "", "-E 0: no message, so cron sends no mail");
@@ -1008,7 +1008,7 @@ static void conflicts(void)
            "a waiter acquires the lock when it expires");
     ask(0, "SET", "redlock:x", "one");
     ask(1, "SET", "redlock:x", "two");
-    is_int(redlock("run", "-n", "-E", "0", "x", "true", NULL), 69, "a vote that stays split: 69");
+    is_int(redlock("run", "-n", "x", "true", NULL), 75, "a vote that stays split: 75");
     ask_all("DEL", "redlock:x");
     no_key_left("after these");
 }
@@ -1017,8 +1017,6 @@ static void conflicts(void)
 static void nobody_holds_it(void)
 {
     static const char *const value[] = {"one", "two", "three", "four", "five"};
-    int is_free = 0, taken = 0, unknown = 0;
-    const char *counts;
     unsigned i;
 
     nodes(5);
@@ -1041,12 +1039,7 @@ static void nobody_holds_it(void)
     is_int(redlock("run", "-n", "-E", "0", "x", "true", NULL), 0, "one holder has a majority: -E");
     for (i = 0; i < 5; i++)
         ask(i, "SET", "redlock:x", value[i]);
-    is_int(redlock("run", "-n", "x", "true", NULL), 69, "each node has another holder: 69");
-    counts = strstr(wrote(last, 'e'), "free on ");
-    ok(counts != NULL && sscanf(counts, "free on %d, taken on %d, unknown on %d of 5", &is_free,
-                                &taken, &unknown) == 3,
-       "the message has three counts");
-    is_int(is_free + taken + unknown, 5, "which add up to the nodes");
+    is_int(redlock("run", "-n", "x", "true", NULL), 75, "each node has another holder: 75");
     ask_all("DEL", "redlock:x");
     no_key_left("after these");
 }
@@ -1070,7 +1063,6 @@ static void two_of_three_down(void)
     ok(*wrote(last, 'o') == '\0', "the command does not run");
     is_text(ask(0, "KEYS", "*"), "", "no partial key");
     is_int(redlock("acquire", "-n", "-t", "9", "x", NULL), 69, "acquire");
-    is_int(redlock_with(token, "extend", "-t", "9", "y", NULL), 69, "extend");
     is_int(redlock_with(token, "release", "y", NULL), 69, "release");
     is_int(redlock("release", "--force", "00000000", "x", NULL), 69, "force");
     is_int(redlock("status", "x", NULL), 69, "status");
@@ -1082,17 +1074,13 @@ static void two_of_three_down(void)
     is_text(ask(0, "KEYS", "*"), "", "no partial key");
     is_int(redlock("status", "x", NULL), 69, "status");
     is_int(redlock("acquire", "-n", "-t", "9", "x", NULL), 69, "acquire");
-    is_int(redlock_with(token, "extend", "-t", "9", "y", NULL), 69, "extend");
     is_int(redlock_with(token, "release", "y", NULL), 69, "release");
-    for (i = 0; i < 2; i++) { /* else a script would go on after Ctrl-C */
-        setenv("REDLOCK_TOKEN", token, 1);
-        run = i == 0 ? start("extend", "--node-timeout", "1", "-t", "9", "y", NULL)
-                     : start("release", "--node-timeout", "1", "y", NULL);
-        unsetenv("REDLOCK_TOKEN");
-        sleep_ms(100);
-        signal_to(run.pid, SIGINT);
-        is_int(ends(&run), -SIGINT, "%s: ends by SIGINT", i == 0 ? "extend" : "release");
-    }
+    setenv("REDLOCK_TOKEN", token, 1); /* else a script would go on after Ctrl-C */
+    run = start("release", "--node-timeout", "1", "y", NULL);
+    unsetenv("REDLOCK_TOKEN");
+    sleep_ms(100);
+    signal_to(run.pid, SIGINT);
+    is_int(ends(&run), -SIGINT, "release: ends by SIGINT");
     resume_all();
     no_key_left("on the servers that hung");
 }
@@ -1106,22 +1094,28 @@ static void unavailable(void)
     server_kill(&servers[1]);
     server_kill(&servers[2]);
     begin = now_ms();
-    is_int(redlock("run", "--unavailable-timeout", "1", "x", "true", NULL), 69,
-           "--unavailable-timeout 1");
+    setenv("REDLOCK_UNAVAILABLE_TIMEOUT", "1", 1);
+    is_int(redlock("run", "x", "true", NULL), 69, "--unavailable-timeout 1");
+    unsetenv("REDLOCK_UNAVAILABLE_TIMEOUT");
     ok(now_ms() - begin >= 1000, "--unavailable-timeout 1: after 1 s (%ld ms)", now_ms() - begin);
     begin = now_ms();
-    is_int(redlock("run", "-w", "1.5", "--unavailable-timeout", "0", "x", "true", NULL), 69,
-           "-w with no quorum");
+    setenv("REDLOCK_UNAVAILABLE_TIMEOUT", "0", 1);
+    is_int(redlock("run", "-w", "1.5", "x", "true", NULL), 69, "-w with no quorum");
+    unsetenv("REDLOCK_UNAVAILABLE_TIMEOUT");
     ok(now_ms() - begin >= 1500, "-w with no quorum waits 1.5 s (%ld ms)", now_ms() - begin);
     is_text(ask(0, "KEYS", "redlock:*"), "", "no partial key");
-    run = start("run", "--unavailable-timeout", "0", "x", "-c", "exit 4", NULL);
+    setenv("REDLOCK_UNAVAILABLE_TIMEOUT", "0", 1);
+    run = start("run", "x", "-c", "exit 4", NULL);
+    unsetenv("REDLOCK_UNAVAILABLE_TIMEOUT");
     sleep_ms(1500);
     ok(!has_ended(run), "--unavailable-timeout 0: still waits");
     server_restart(&servers[1]);
     is_int(ends(&run), 4, "--unavailable-timeout 0: acquires the lock when a quorum is back");
     server_restart(&servers[2]);
     ask_all("SET", "redlock:x", "another's");
-    run = start("run", "--unavailable-timeout", "3", "x", "-c", "exit 4", NULL);
+    setenv("REDLOCK_UNAVAILABLE_TIMEOUT", "3", 1);
+    run = start("run", "x", "-c", "exit 4", NULL);
+    unsetenv("REDLOCK_UNAVAILABLE_TIMEOUT");
     sleep_ms(5000);
     ok(!has_ended(run), "a quorum that refuses counts as available: still waits");
     ask_all("DEL", "redlock:x");
@@ -1136,12 +1130,14 @@ static void unavailable_and_slow(void)
     nodes(3);
     server_pause(&servers[1]);
     server_pause(&servers[2]);
-    is_int(redlock("run", "--unavailable-timeout", "0.2", "x", "true", NULL), 69,
-           "a timeout that is shorter than an attempt");
+    setenv("REDLOCK_UNAVAILABLE_TIMEOUT", "0.2", 1);
+    is_int(redlock("run", "x", "true", NULL), 69, "a timeout that is shorter than an attempt");
+    unsetenv("REDLOCK_UNAVAILABLE_TIMEOUT");
     ok(strstr(wrote(last, 'e'), "no quorum of nodes answered") != NULL, "says why");
-    is_int(redlock("acquire", "--json", "-t", "60", "--unavailable-timeout", "0.2", "x", NULL), 69,
-           "acquire");
-    ok(strstr(wrote(last, 'o'), "\"error\":\"unavailable\"") != NULL, "says so");
+    setenv("REDLOCK_UNAVAILABLE_TIMEOUT", "0.2", 1);
+    is_int(redlock("acquire", "-t", "60", "x", NULL), 69, "acquire");
+    unsetenv("REDLOCK_UNAVAILABLE_TIMEOUT");
+    ok(strstr(wrote(last, 'e'), "no quorum of nodes answered") != NULL, "says so");
     server_resume(&servers[1]);
     server_resume(&servers[2]);
     no_key_left("then");
@@ -1150,12 +1146,14 @@ static void unavailable_and_slow(void)
 /* All servers begin to answer when 1.6 times of --node-timeout are over, as behind a slow tunnel: no verb gives up. */
 static void slow_first_answer(void)
 {
-    static const char *const line[][5] = {
-        {"run", "x", "true", NULL},         {"run", "-n", "x", "true", NULL},
-        {"acquire", "-t", "60", "y", NULL}, {"status", "z", NULL},
-        {"status", "--here", "z", NULL},    {"status", NULL},
-        {"extend", "-t", "60", "z", NULL},  {"release", "z", NULL}};
-    static const int statuses[] = {0, 0, 0, 0, 1, 0, 0, 0}; /* acquire has ended */
+    static const char *const line[][5] = {{"run", "x", "true", NULL},
+                                          {"run", "-n", "x", "true", NULL},
+                                          {"acquire", "-t", "60", "y", NULL},
+                                          {"status", "z", NULL},
+                                          {"status", "--here", "z", NULL},
+                                          {"status", NULL},
+                                          {"release", "z", NULL}};
+    static const int statuses[] = {0, 0, 0, 0, 1, 0, 0}; /* acquire has ended */
     struct proxy *proxies =
         mmap(NULL, 3 * sizeof *proxies, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct program run;
@@ -1210,7 +1208,7 @@ static void thirty(void)
         start_at_us = now_us() + 100000;
         for (i = 0; i < PROGRAMS; i++) {
             setup.before = wait_for_the_others;
-            runs[i] = start("run", "-n", "--min-hold", "60", "x", "true", NULL);
+            runs[i] = start("acquire", "-n", "-t", "60", "x", NULL);
         }
         for (i = winners = losers = 0; i < PROGRAMS; i++) {
             int status = ends(&runs[i]);
@@ -1428,10 +1426,12 @@ static void nodes_hang(void)
     setenv("REDLOCK_NODE_TIMEOUT", ".3", 1);
     runs = start_deaf("x", a, "-l", "");
     stops = start_deaf("y", b, "-l", "");
-    waits[0] = start("run", "-t", "9", "--unavailable-timeout", "0", "x", self, "beat",
-                     beat_path("c"), NULL);
-    waits[1] = start("run", "-t", "9", "--unavailable-timeout", "0", "y", self, "beat",
-                     beat_path("d"), NULL);
+    setenv("REDLOCK_UNAVAILABLE_TIMEOUT", "0", 1);
+    waits[0] = start("run", "-t", "9", "x", self, "beat", beat_path("c"), NULL);
+    unsetenv("REDLOCK_UNAVAILABLE_TIMEOUT");
+    setenv("REDLOCK_UNAVAILABLE_TIMEOUT", "0", 1);
+    waits[1] = start("run", "-t", "9", "y", self, "beat", beat_path("d"), NULL);
+    unsetenv("REDLOCK_UNAVAILABLE_TIMEOUT");
     ok(writes(runs, 'e', "renewed") && writes(stops, 'e', "renewed"), "both locks are renewed");
     pause_all();
     paused_us = now_us();
@@ -1566,46 +1566,35 @@ static void keys_vanish(void)
     no_key_left("then");
 }
 
-/* ---- The end of a run ---- */
-
-/* The key stays until `hold_ms` after the run began to hold it, on every node that has it. */
-static void stays(const char *key, long hold_ms, long begin_ms)
-{
-    unsigned i;
-
-    ok(on_most(key), "%s is there", key);
-    for (i = 0; i < node_count; i++) {
-        long left = pttl(i, key), passed = now_ms() - begin_ms;
-        ok(left == -2 || (left <= hold_ms && left >= hold_ms - passed - 10),
-           "%s stays until %ld ms: %ld left", key, hold_ms, left);
-    }
-}
-
 static void min_hold(void)
 {
+    struct program run;
     long begin = now_ms();
 
     nodes(5);
-    is_int(redlock("run", "-n", "--min-hold", "20", "x", "-c", "exit 3", NULL), 3,
-           "--min-hold below the TTL");
-    stays("redlock:x", 20000, begin);
-    begin = now_ms();
-    is_int(redlock("run", "-n", "-t", "9", "--min-hold", "50", "y", "true", NULL), 0,
-           "--min-hold above the TTL");
-    stays("redlock:y", 50000, begin);
+    is_int(redlock("run", "-n", "--min-hold", "2", "x", "-c", "exit 3", NULL), 3,
+           "--min-hold: the status of the command");
+    ok(now_ms() - begin >= 2000, "redlock stays until the time is over (%ld ms)", now_ms() - begin);
+    no_key_left("then");
+    run = start("run", "-v", "-n", "-t", "9", "--min-hold", "50", "y", "-c", "exit 4", NULL);
+    ok(writes(run, 'e', "--min-hold keeps the lock for "), "the command has ended");
     is_int(redlock("run", "-n", "y", "true", NULL), 75, "no other client acquires it meanwhile");
-    ask_all("FLUSHALL");
     begin = now_ms();
-    is_int(redlock("run", "-n", "--min-hold", "20", "x", "timeout", "1", "sleep", "60", NULL), 124,
-           "a command with a timeout below --min-hold");
-    stays("redlock:x", 20000, begin);
+    signal_to(run.pid, SIGTERM);
+    is_int(ends(&run), 4, "a signal ends the wait: the status of the command");
+    ok(on_most("redlock:y") && longest("redlock:y") > 50000 - 9000 - (now_ms() - begin),
+       "and the lock stays for its ttl");
+    ask_all("FLUSHALL");
+    run = start("run", "-v", "-n", "--min-hold", "60", "x", "true", NULL);
+    ok(writes(run, 'e', "--min-hold keeps the lock for "), "the command has ended");
+    signal_to(run.pid, SIGKILL);
+    is_int(ends(&run), -SIGKILL, "redlock is killed then");
+    ok(on_most("redlock:x") && longest("redlock:x") > 20000, "the lock stays");
     ask_all("FLUSHALL");
     is_int(redlock("run", "-n", "--min-hold", ".2", "x", "sleep", "1", NULL), 0,
            "--min-hold below the time of the command");
-    is_int(redlock("run", "-n", "--min-hold", "20", "x", "no-such-command", NULL), 127,
+    is_int(redlock("run", "-n", "--min-hold", "1", "x", "no-such-command", NULL), 127,
            "--min-hold with a command that is not found");
-    begin = now_ms() - 20000;
-    ask_all("DEL", "redlock:x");
     no_key_left("then");
 }
 
@@ -1635,57 +1624,18 @@ static void min_hold_and_no_majority(void)
     proxies[0].mode = proxies[1].mode = PROXY_RESET;
     a->stop = 1;
     is_int(ends(&run), 5, "it ends while two of three are away");
+    ok(now_us() - begin > 7500000, "when --min-hold is over (%lld ms)", (now_us() - begin) / 1000);
     proxies[0].mode = proxies[1].mode = PROXY_PASS;
     next = start("run", "x", self, "beat", beat_path("b"), NULL);
     ok(beats(b), "the next one runs");
-    ok(b->first_us - begin > 7500000, "when --min-hold is over (%lld ms)",
-       (b->first_us - begin) / 1000);
     b->stop = 1;
     is_int(ends(&next), 5, "the next one ends");
-    run = start("run", "-v", "-t", "3", "--min-hold", "30", "y", "sleep", "6", NULL);
-    is_int(ends(&run), 0, "a command that is longer than the ttl");
-    ok(count_of(wrote(run, 'e'), ": renewed;") >= 2 && count_of(wrote(run, 'e'), "failed") == 0,
-       "is renewed meanwhile");
+    run = start("run", "-v", "-t", "3", "--min-hold", "7", "y", "sleep", "1", NULL);
+    is_int(ends(&run), 0, "a command that is shorter than --min-hold");
+    ok(count_of(wrote(run, 'e'), "failed") == 0, "no renewal fails meanwhile");
     signal_to(proxy, SIGKILL);
     waitpid(proxy, NULL, 0);
     ask_all("FLUSHALL");
-}
-
-/* A command of --min-hold that is delayed until another client has the key does not change that key. */
-static void late_min_hold(void)
-{
-    struct proxy *proxies =
-        mmap(NULL, sizeof *proxies, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    struct beat *a = map_beat(beat_path("a"));
-    char list[300];
-    struct program run;
-    pid_t proxy;
-
-    nodes(3);
-    proxies->to = servers[2].port;
-    proxies->mode = PROXY_PASS;
-    proxy = proxies_start(proxies, 1);
-    snprintf(list, sizeof list, "%s,%s,%s", servers[0].address, servers[1].address,
-             proxies->address);
-    setenv("REDLOCK_NODES", list, 1);
-    run = start("run", "--node-timeout", "0.5", "-t", "60", "--min-hold", "30", "x", self, "beat",
-                beat_path("a"), NULL);
-    ok(beats(a) && on_most("redlock:x"), "held");
-    ask(2, "CONFIG", "RESETSTAT");
-    proxies->mode = PROXY_HOLE;
-    a->stop = 1;
-    is_int(ends(&run), 5, "the network to one node fails, and the run ends");
-    ok(pttl(0, "redlock:x") <= 30000 && pttl(1, "redlock:x") <= 30000,
-       "two nodes have the key until the end of --min-hold");
-    ask(2, "SET", "redlock:x", "another's", "PX", "90000");
-    proxies->mode = PROXY_PASS;
-    ok(until(strstr(ask(2, "INFO", "commandstats"), "cmdstat_eval:") != NULL, WAIT_MS),
-       "the delayed command arrives at the third node");
-    is_int(with_value("redlock:x", "another's"), 1, "the other client's key there is untouched");
-    ok(pttl(2, "redlock:x") > 60000, "the TTL of the other client's key is untouched");
-    ask_all("FLUSHALL");
-    signal_to(proxy, SIGKILL);
-    waitpid(proxy, NULL, 0);
 }
 
 static void nodes_down_at_the_end(void)
@@ -1698,7 +1648,7 @@ static void nodes_down_at_the_end(void)
     nodes(3);
     setenv("REDLOCK_NODE_TIMEOUT", ".25", 1);
     plain = start("run", "x", self, "beat", beat_path("a"), NULL);
-    held = start("run", "--min-hold", "60", "y", self, "beat", beat_path("b"), NULL);
+    held = start("run", "--min-hold", "1", "y", self, "beat", beat_path("b"), NULL);
     killed = start("run", "z", self, "beat", beat_path("c"), NULL);
     ok(beats(a) && beats(b) && beats(c), "three run");
     pause_all();
@@ -1750,7 +1700,7 @@ static void overlap(void)
 
     nodes(3);
     plain = start("run", "x", self, "beat", beat_path("a"), NULL);
-    held = start("run", "--min-hold", "60", "y", self, "beat", beat_path("b"), NULL);
+    held = start("run", "--min-hold", "1", "y", self, "beat", beat_path("b"), NULL);
     ok(beats(a) && beats(b), "two run");
     ask_all("SET", "redlock:x", "another's");
     ask_all("SET", "redlock:y", "another's");
@@ -2236,7 +2186,9 @@ static void verbose(void)
     ok(writes(quiet, 'e', "y: renewal failed: ") &&
            writes(quiet, 'e', " of 3 nodes confirmed it; "),
        "without -v: renewal fails without a majority");
-    waits = start("run", "-v", "--unavailable-timeout", "0", "z", "true", NULL);
+    setenv("REDLOCK_UNAVAILABLE_TIMEOUT", "0", 1);
+    waits = start("run", "-v", "z", "true", NULL);
+    unsetenv("REDLOCK_UNAVAILABLE_TIMEOUT");
     ok(writes(waits, 'e', "waiting for z: 1 of 3 nodes reachable"),
        "-v: a waiter reports how many nodes are reachable");
     server_restart(&servers[0]);
@@ -2341,60 +2293,25 @@ static void fence(void)
         ok(now > before, "the fencing token grows: %llu", now);
         before = now;
     }
-    redlock("acquire", "-t", "9", "--fence", "--json", "x", NULL);
-    ok(strstr(wrote(last, 'o'), "\"fence\":") != NULL, "acquire --json has the fencing token");
-    ask_all("DEL", "redlock:x");
-    redlock("acquire", "-t", "9", "--fence", "--sh", "x", NULL);
-    ok(strstr(wrote(last, 'o'), " REDLOCK_FENCE=") != NULL, "acquire --sh has the fencing token");
 }
 
 /* ---- Tokens ---- */
 
-/* The value that the key has for this token. Valid until the next call. */
-static const char *value_of(const char *token)
-{
-    static char value[300];
-    const char *dot = strchr(token, '.'), *next = dot != NULL ? strchr(dot + 1, '.') : NULL;
-
-    if (next == NULL || strlen(next) < 9)
-        return "no token";
-    snprintf(value, sizeof value, "%.*s%s", (int)(dot - token), token, next + 9);
-    return value;
-}
-
 static void tokens(void)
 {
-    struct program run;
-    char token[300], value[300], *most;
-    long begin, left;
+    char token[300], value[300], line[300];
 
     nodes(3);
     is_int(redlock("acquire", "-t", "60", "-l", "a:b c", "x", NULL), 0, "acquire");
     line_of(last, token);
     ok(strspn(token, "0123456789abcdef") == 40 && strstr(token, ":a%3Ab%20c") != NULL,
        "prints the token: %s", token);
-    ok(on_most("redlock:x") && with_value("redlock:x", value_of(token)) == with_key("redlock:x"),
-       "the nodes have the value of the token");
-    begin = now_ms();
-    is_int(redlock_with(token, "extend", "-t", "100", "x", NULL), 0, "extend");
-    left = longest("redlock:x");
-    ok(atol(wrote(last, 'o')) <= left + now_ms() - begin && atol(wrote(last, 'o')) > 90000 &&
-           left > 90000,
-       "extend prints the remaining validity");
-    begin = now_ms();
-    is_int(redlock_with(token, "extend", "-t", "30", "x", NULL), 0, "extend with a shorter TTL");
-    left = longest("redlock:x"); /* the key has got older since the program printed */
-    ok(atol(wrote(last, 'o')) <= left + now_ms() - begin,
-       "extend prints at most the time that the keys have left");
-
+    ok(on_most("redlock:x") && with_value("redlock:x", token) == with_key("redlock:x"),
+       "it is the value that the nodes have");
     snprintf(value, sizeof value, "%s", token);
     value[3] = value[3] == '0' ? '1' : '0';
-    is_int(redlock_with(value, "extend", "-t", "300", "x", NULL), 79, "extend with another token");
     is_int(redlock_with(value, "release", "x", NULL), 79, "release with another token");
-    ok(with_value("redlock:x", value_of(token)) > 1, "the value is untouched");
-    ok(longest("redlock:x") < 101000, "the TTL is untouched");
-    setenv("REDLOCK_TOKEN", token, 1);
-    is_int(redlock("extend", "-t", "30", "x", NULL), 0, "REDLOCK_TOKEN");
+    ok(with_value("redlock:x", token) > 1, "the value is untouched");
     setenv("REDLOCK_TOKEN", "", 1);
     is_int(redlock("release", "x", NULL), 64, "REDLOCK_TOKEN is empty");
     ok(strstr(wrote(last, 'e'), "token is missing") != NULL, "the message says that it is missing");
@@ -2402,12 +2319,10 @@ static void tokens(void)
     is_int(redlock_with(token, "release", "x", NULL), 0, "release");
     no_key_left("then");
     is_int(redlock_with(token, "release", "x", NULL), 79, "release a second time: 79");
-    is_int(redlock_with(token, "extend", "-t", "60", "x", NULL), 79, "extend a released lock: 79");
-    no_key_left("after extending a released lock");
 
     redlock("acquire", "-t", "60", "-l", "", "x", NULL);
     line_of(last, token);
-    is_int((long)strlen(value_of(token)), 40, "no label: the value has only the random token");
+    is_int((long)strlen(token), 40, "no label: the value has only the random token");
     if (pipe2(pipe_ends, O_CLOEXEC) == 0)
         dprintf(pipe_ends[1], "%s\n", token);
     close(pipe_ends[1]);
@@ -2415,47 +2330,30 @@ static void tokens(void)
     is_int(redlock("release", "x", "-", NULL), 0, "a token by stdin");
     close(pipe_ends[0]);
     is_int(redlock("release", "x", "-", NULL), 64, "no token on stdin");
-
-    is_int(redlock("acquire", "-t", "60", "--sh", "it's x", NULL), 0, "acquire --sh");
-    setenv("SAID", wrote(last, 'o'), 1);
-    setup.instead = "sh";
-    redlock("-c",
-            "eval \"$SAID\"; sh -c 'echo \"$REDLOCK_NAME $REDLOCK_VALIDITY_MS $REDLOCK_TOKEN\"'",
-            NULL);
+    redlock("acquire", "-t", "60", "--fence", "x", NULL);
+    snprintf(value, sizeof value, "%.280s", wrote(last, 'o'));
+    ok(count_of(value, "\n") == 2 && atoll(strchr(value, '\n') + 1) > 0,
+       "--fence: a second line has the fencing token");
+    is_int(redlock_with(value, "release", "x", NULL), 0, "release with both lines");
+    ask_all("DEL", "redlock:x:fence");
+    no_key_left("then");
+    redlock("acquire", "-t", "60", "x", NULL);
     line_of(last, token);
-    ok(strncmp(token, "it's x ", 7) == 0, "acquire --sh: a shell can eval the output: %s", token);
-    ok(strtol(token + 7, &most, 10) > 50000 && with_value("redlock:it's x", value_of(most + 1)) > 1,
-       "acquire --sh: validity and token");
-    setenv("COMMAND", program, 1);
-    setup.instead = "sh";
-    is_int(redlock("-c", "eval \"$($COMMAND acquire -n -t 60 --sh \"it's x\")\" || exit", NULL), 75,
-           "acquire --sh of a lock that is held: eval has its status");
-    setup.instead = "sh";
-    is_int(redlock("-c", "eval \"$($COMMAND acquire --sh -t 60 -N :0 y)\" || exit", NULL), 78,
-           "acquire --sh with a bad address: eval has its status");
-    setup.instead = "sh";
-    is_int(redlock("-c", "eval \"$($COMMAND acquire -t 1O --sh y)\" || exit", NULL), 64,
-           "acquire with a wrong option before --sh: eval has its status");
-    is_int(redlock("acquire", "-t", "9", "-l", "--sh", "y", NULL), 0, "the label --sh");
-    ok(strstr(wrote(last, 'o'), "export") == NULL, "the label --sh is not the option");
-    ask_all("DEL", "redlock:y");
-    setup.instead = "sh";
-    run = start("-c", "eval \"$($COMMAND acquire -v --sh -t 60 \"it's x\")\" || exit", NULL);
-    ok(writes(run, 'e', "waiting for"), "acquire --sh waits");
-    signal_to(child_of(run.pid, 0), SIGTERM);
-    is_int(ends(&run), 128 + SIGTERM,
-           "acquire --sh that is ended by a signal: eval has its status");
-    is_int(redlock("acquire", "--sh", "-n", "-E", "0", "-t", "9", "it's x", NULL), 64,
-           "acquire --sh -E 0");
-    is_text(wrote(last, 'o'), "(exit 64)\n", "acquire --sh -E 0: eval has the status");
-    ask(0, "DEL", "redlock:it's x");
-    ask(1, "DEL", "redlock:it's x");
-    is_int(redlock_with(most + 1, "extend", "-t", "60", "it's x", NULL), 79,
-           "only a minority still has the key: extend: 79");
-    is_int(with_key("redlock:it's x") <= 1, 1, "extending does not create the key again");
+    snprintf(line, sizeof line, "%s,%s,%s", servers[2].address, servers[1].address,
+             servers[0].address);
+    is_int(redlock_with(token, "release", "-N", line, "x", NULL), 0,
+           "release with the nodes in another order");
+    no_key_left("then");
+    redlock("acquire", "-t", "60", "x", NULL);
+    line_of(last, token);
+    snprintf(value, sizeof value, "%s", token);
+    value[39] = value[39] == '0' ? '1' : '0'; /* as a node that was repaired has it */
+    ask(1, "SET", "redlock:x", value, "PX", "60000");
+    is_int(redlock_with(token, "release", "x", NULL), 0, "release after a repair of a node");
+    no_key_left("then");
 }
 
-/* A text that is no token, or a token of other nodes, is refused before any node is asked. */
+/* A text that is no token is refused before any node is asked. */
 static void token_form(void)
 {
     static const char right[] = "0123456789012345678901234567890123456789";
@@ -2468,82 +2366,16 @@ static void token_form(void)
     memset(dots, '.', sizeof dots);
     memcpy(dots, token, strlen(token));
     dots[sizeof dots - 1] = '\0';
-    for (i = 0; i < 7; i++) {
-        static const char *const before[7] = {"f", right, "A", " ", "", "", ""};
-        const char *behind[7] = {"", "", token + 1, token, token + 1, value_of(token), dots};
+    for (i = 0; i < 6; i++) {
+        static const char *const before[6] = {"f", right, "A", " ", "", ""};
+        const char *behind[6] = {token, token, token + 1, token, token + 1, dots};
         snprintf(bad, sizeof bad, "%s%.300s", before[i], behind[i]);
-        is_int(redlock_with(bad, "extend", "-t", "60", "x", NULL), 64, "extend '%.60s': 64", bad);
+        is_int(redlock_with(bad, "release", "x", NULL), 64, "release '%.60s': 64", bad);
         ok(strstr(wrote(last, 'e'), "not a token") != NULL, "stderr has: not a token");
-        is_int(redlock_with(bad, "release", "x", NULL), 64, "release");
     }
-    snprintf(bad, sizeof bad, "%s", token);
-    bad[41] = bad[41] == '3' ? '7' : '3'; /* another set of nodes that granted the lock */
-    is_int(redlock_with(bad, "extend", "-t", "60", "x", NULL), 78,
-           "a token with other members: 78");
-    snprintf(bad, sizeof bad, "%s,%s,%s", servers[1].address, servers[0].address,
-             servers[2].address);
-    is_int(redlock_with(token, "extend", "-N", bad, "-t", "60", "x", NULL), 78,
-           "nodes in another order: 78");
-    ok(strstr(wrote(last, 'e'), "another list of nodes") != NULL,
-       "stderr has: another list of nodes");
-    is_int(redlock_with(token, "release", "-N", list_of(2, ""), "x", NULL), 78, "other nodes: 78");
-    ok(with_value("redlock:x", value_of(token)) > 1, "the lock is untouched");
-    is_int(redlock_with(token, "extend", "-t", "60", "x", NULL), 0, "the same list: 0");
+    ok(with_value("redlock:x", token) > 1, "the lock is untouched");
     is_int(redlock_with(token, "release", "x", NULL), 0, "release");
     no_key_left("then");
-}
-
-/* An extension after the lock has expired does not create the key again. */
-static void late_extend(void)
-{
-    char token[300];
-    int i;
-
-    nodes(5);
-    redlock("acquire", "-t", "300ms", "--node-timeout", "3", "x", NULL);
-    line_of(last, token);
-    until(with_key("redlock:x") == 0, WAIT_MS);
-    for (i = 0; i < 3; i++)
-        server_pause(&servers[i]);
-    is_int(redlock_with(token, "extend", "-t", "60", "--node-timeout", "0.3", "x", NULL), 69,
-           "an expired lock, a majority hangs: 69");
-    resume_all();
-    no_key_left("by a late extension");
-    redlock("acquire", "-t", "60", "x", NULL);
-    line_of(last, token);
-    ok(on_all("redlock:x"), "a lock on five nodes");
-    for (i = 0; i < 3; i++)
-        ask(i, "DEL", "redlock:x");
-    is_int(redlock_with(token, "extend", "-t", "60", "x", NULL), 79,
-           "three of five nodes lose the key: 79");
-    no_key_left("of a lock that is lost");
-}
-
-/* Nodes that did not grant the lock prove nothing, even if they have its value now. */
-static void members(void)
-{
-    char token[300];
-    int i;
-
-    nodes(5);
-    server_kill(&servers[3]);
-    server_kill(&servers[4]);
-    redlock("acquire", "-t", "60", "x", NULL);
-    line_of(last, token);
-    server_restart(&servers[3]);
-    server_restart(&servers[4]);
-    ask(3, "SET", "redlock:x", value_of(token), "PX", "60000"); /* like a delayed command */
-    ask(4, "SET", "redlock:x", value_of(token), "PX", "60000");
-    is_int(redlock_with(token, "extend", "-t", "60", "x", NULL), 0,
-           "three of five nodes granted the lock");
-    ask(0, "DEL", "redlock:x"); /* another client may have had the lock on 0, 3 and 4 */
-    is_int(redlock_with(token, "extend", "-t", "60", "x", NULL), 79,
-           "one of the three loses the key: nodes 3 and 4 do not count: 79");
-    ask_all("FLUSHALL");
-    for (i = 0; i < 3; i++)
-        ask(i, "SET", "redlock:x", "another's");
-    is_int(redlock_with(token, "release", "x", NULL), 79,
-           "release, while another client has the lock: 79");
 }
 
 /* A node with a longer round trip also has the lock when acquire ends. */
@@ -2551,9 +2383,9 @@ static void far_node(void)
 {
     struct proxy *proxies =
         mmap(NULL, sizeof *proxies, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    char list[300], name[12], key[24], token[300], resume[32];
+    char list[300], name[12], key[24];
     pid_t proxy;
-    int i, good = 0, claimed = 0;
+    int i, good = 0;
     long begin;
 
     nodes(3);
@@ -2562,46 +2394,20 @@ static void far_node(void)
     proxy = proxies_start(proxies, 1);
     snprintf(list, sizeof list, "%s,%s,%s", servers[0].address, servers[1].address,
              proxies->address);
-    for (i = 0; i < 10; i++) {
-        snprintf(name, sizeof name, "e%d", i);
-        snprintf(key, sizeof key, "redlock:%s", name);
-        redlock("acquire", "-N", list, "-t", "60", name, NULL);
-        redlock_with(line_of(last, token), "extend", "-N", list, "-t", "600", name, NULL);
-        good += until(pttl(2, key) > 60000, 2000);
-    }
-    is_int(good, 10, "extended ten times, always also on the far node");
-    good = 0;
     begin = now_ms();
     for (i = 0; i < 10; i++) {
         snprintf(name, sizeof name, "k%d", i);
         snprintf(key, sizeof key, "redlock:%s", name);
         redlock("acquire", "-N", list, "-t", "60", name, NULL);
         good += with_key(key) == 3;
-        line_of(last, token);
-        claimed += token[41] == '7';
     }
     ok(now_ms() - begin < 25000, "acquire ends when all nodes have answered (%ld ms)",
        now_ms() - begin);
     is_int(good, 10, "acquired ten times, always on all three nodes, one of them far away");
-    is_int(claimed, 10, "each token has all three nodes as members");
-    ask(0, "DEL", key);
-    ask(1, "DEL", key);
-    is_int(redlock_with(token, "extend", "-N", list, "-t", "60", name, NULL), 79,
-           "two nodes lose the key: 79");
-    ok(until(with_key(key) == 0, WAIT_MS), "then the key is also released on the third");
-    is_int(redlock("run", "-N", list, "--min-hold", "60", "-t", "60", "y", "true", NULL), 0,
-           "run --min-hold");
-    ok(until(with_key("redlock:y") == 3, WAIT_MS), /* the last extension may be on its way */
-       "run --min-hold: all three nodes have the key");
     server_pause(&servers[2]);
     is_int(redlock("acquire", "-t", "6", "--node-timeout", "12", "z", NULL), 0,
            "a node that hangs does not use up the validity");
     server_resume(&servers[2]);
-    server_pause(&servers[2]);
-    snprintf(resume, sizeof resume, "kill -CONT %d", (int)servers[2].pid);
-    is_int(redlock("run", "--min-hold", "60", "-t", "60", "w", "-c", resume, NULL), 0,
-           "run --min-hold of a command that ends a hang");
-    ok(until(with_key("redlock:w") == 3, WAIT_MS), "the node that hung has the key, too");
     signal_to(proxy, SIGKILL);
     waitpid(proxy, NULL, 0);
 }
@@ -2635,14 +2441,14 @@ static void force(void)
     is_text(wrote(last, 'e'), huge, "--force says so, and no more");
     is_int(redlock("release", "--force", "", "x", NULL), 79, "--force with an empty id");
     is_int(redlock("release", "--force", "x", NULL), 64, "--force without an id");
-    ok(with_value("redlock:x", value_of(token)) > 1, "the lock is untouched");
+    ok(with_value("redlock:x", token) > 1, "the lock is untouched");
     is_int(redlock("release", "--force", id, "x", NULL), 0, "--force with the right id");
     no_key_left("then");
     redlock("acquire", "-t", "60", "x", NULL);
     line_of(last, token);
     is_int(redlock("release", "--force", id, "x", NULL), 79,
            "--force with the id of a former holder: 79");
-    ok(with_value("redlock:x", value_of(token)) > 1, "the new holder's lock is untouched");
+    ok(with_value("redlock:x", token) > 1, "the new holder's lock is untouched");
     memset(huge, 'v', sizeof huge - 1);
     for (i = 0; i < 4;
          i++) { /* values as long as the longest token, a byte less, more, much more */
@@ -2654,7 +2460,9 @@ static void force(void)
            sizes[i]);
         ask(0, "APPEND", "redlock:x", "w");
         is_int(redlock("release", "--force", id, "x", NULL), 0, "--force releases it");
-        ok(until(with_key("redlock:x") == 1, WAIT_MS), "a node with another value keeps its key");
+        if (i == 0) /* an id is made of the first 250 bytes */
+            ok(until(with_key("redlock:x") == 1, WAIT_MS),
+               "a node with another value keeps its key");
         ask_all("DEL", "redlock:x");
         huge[sizes[i]] = 'v';
     }
@@ -2758,9 +2566,8 @@ static void status(void)
        "a list: JSON has the type");
     is_int(redlock("run", "-n", "x", "echo", "ran", NULL), 75, "run: in use");
     is_text(wrote(last, 'o'), "", "run: in use: the command does not run");
-    snprintf(token, sizeof token, "not a lock: list on %s, list on %s, list on %s",
-             servers[0].address, servers[1].address, servers[2].address);
-    ok(strstr(wrote(last, 'e'), token) != NULL, "run: in use: the message has types and nodes");
+    ok(strstr(wrote(last, 'e'), "not a lock: on 127.0.0.1:") != NULL,
+       "run: in use: the message has the nodes");
     is_int(redlock("run", "-n", "-E", "0", "x", "true", NULL), 0, "run -E 0: in use");
     ok(strstr(wrote(last, 'e'), "not a lock") != NULL, "stderr has: not a lock");
     ask_all("DEL", "redlock:x");
@@ -2778,38 +2585,27 @@ static void foreign_keys(void)
     redlock("acquire", "-t", "60", "x", NULL);
     line_of(last, token);
     run = start("run", "y", self, "beat", beat_path("a"), NULL);
-    held = start("run", "--min-hold", "60", "z", self, "beat", beat_path("b"), NULL);
+    held = start("run", "--min-hold", "1", "z", self, "beat", beat_path("b"), NULL);
     ok(beats(a) && beats(b), "two run");
     ask_all("DEL", "redlock:x", "redlock:y", "redlock:z");
     ask_all("ZADD", "redlock:x", "1", "m");
     ask_all("ZADD", "redlock:y", "1", "m");
     ask_all("ZADD", "redlock:z", "1", "m");
-    snprintf(text, sizeof text, "x: the name is in use by something that is not a lock: zset on %s",
+    snprintf(text, sizeof text, "x: the name is in use by something that is not a lock: on %s",
              servers[0].address);
-    is_int(redlock_with(token, "extend", "-t", "60", "x", NULL), 79, "extend: 79");
-    ok(strstr(wrote(last, 'e'), text) != NULL, "extend: the message has the type and the node");
     is_int(redlock_with(token, "release", "x", NULL), 79, "release: 79");
-    ok(strstr(wrote(last, 'e'), text) != NULL, "release: the message has the type and the node");
+    ok(strstr(wrote(last, 'e'), text) != NULL, "release: the message has the node");
     redlock("status", "--json", "x", NULL);
     ok(strstr(wrote(last, 'o'), "\"type\":\"zset\"}") != NULL, "status --json: the type");
-    redlock_with(token, "extend", "--json", "-t", "60", "x", NULL);
-    ok(strstr(wrote(last, 'o'), "\"error\":\"lost\"") != NULL, "extend --json: lost");
     a->stop = b->stop = 1;
     is_int(ends(&run), 79, "run, when its command ends: 79");
     ok(strstr(wrote(run, 'e'), "y: the name is in use by") != NULL,
        "stderr has: y: the name is in use by");
     is_int(ends(&held), 79, "run --min-hold, when its command ends: 79");
-    is_int(redlock("run", "-n", "-a", "x", "free", "true", NULL), 75,
-           "run -a with such a name: 75");
-    ok(strstr(wrote(last, 'e'), "in use by something that is not a lock: zset on ") != NULL,
-       "stderr has: in use by something that is not a lock: zset on ");
-    ask_all("SET", "redlock:s/2.1", "another's");
-    ask_all("ZADD", "redlock:s/2.2", "1", "m");
-    is_int(redlock("run", "-n", "--slots", "2", "s", "true", NULL), 75,
-           "run --slots with such a slot: 75");
-    ok(strstr(wrote(last, 'e'), "redlock:s/2.2: the name is in use by something that is not") !=
-           NULL,
-       "run --slots: the message has the slot");
+    is_int(redlock("run", "-n", "x", "true", NULL), 75, "run with such a name: 75");
+    ok(strstr(wrote(last, 'e'), text) != NULL, "the message has the nodes: %s", wrote(last, 'e'));
+    is_int(redlock("run", "-w", "1", "x", "true", NULL), 75, "run -w with such a name: 75");
+    ok(strstr(wrote(last, 'e'), text) != NULL, "the message has the nodes: %s", wrote(last, 'e'));
     ask_all("FLUSHALL");
 }
 
@@ -2944,9 +2740,6 @@ static void node_lists(void)
     ok(strstr(wrote(last, 'e'), "c.secret: line 2: node-timeout: 1ms to 60s") != NULL,
        "too long a timeout: the message has file and line");
     is_int(redlock("status", "--node-timeout", "0", "y", NULL), 64, "too short a timeout");
-    redlock("status", "--config", write_file("c", 0600, "\nauth-file = /none\n"), "y", NULL);
-    ok(strstr(wrote(last, 'e'), "c.secret: line 2: /none: No such file") != NULL,
-       "a missing password file: the message has file and line");
 }
 
 /* In a mount namespace: an /etc with a configuration file that the program may not read. */
@@ -2984,96 +2777,10 @@ static void default_config(void)
            "a file that --config names must be readable: 78");
 }
 
-/* ---- The queue of waiters of one machine: for slots, and for several names ---- */
-
-static int connections(unsigned n)
-{
-    const char *at = strstr(ask(n, "INFO", "clients"), "connected_clients:");
-
-    return at != NULL ? atoi(at + 18) : -1;
-}
-
-/* The index of the waiter that is connected; `count` if none is. */
-static int first_of(const struct program *waiter, int count)
-{
-    int i = 0;
-
-    while (i < count && sockets_among(waiter[i].pid, 32) == 0)
-        i++;
-    return i;
-}
-
-static void queue_of_waiters(void)
-{
-    enum { WAITERS = 12 };
-    struct program holder, waiter[WAITERS], impatient;
-    struct beat *a = map_beat(beat_path("a"));
-    int i, right = 0, before;
-    long begin;
-
-    nodes(3);
-    holder = start("run", "x", self, "beat", beat_path("a"), NULL);
-    ok(beats(a) && on_all("redlock:x"), "held");
-    before = connections(0);
-    for (i = 0; i < WAITERS; i++)
-        waiter[i] = start("run", "-a", "y", "-v", "x", "true", NULL);
-    for (i = 0; i < WAITERS; i++)
-        right += writes(waiter[i], 'e', "waiting");
-    is_int(right, WAITERS, "%d programs wait, and report it", (int)WAITERS);
-    ok(until(connections(0) <= before + 2, WAIT_MS),
-       "only one of them is connected (%d connections, before: %d)", connections(0), before);
-    begin = now_ms();
-    is_int(redlock("run", "-a", "y", "-w", ".5", "x", "true", NULL), 75, "-w in the queue: 75");
-    ok(now_ms() - begin >= 500, "-w in the queue ends in time (%ld ms)", now_ms() - begin);
-    ok(strstr(wrote(last, 'e'), "held by another client: ") != NULL,
-       "-w in the queue: the message names the holder");
-    impatient = start("run", "-a", "y", "x", "true", NULL);
-    sleep_ms(200);
-    signal_to(impatient.pid, SIGTERM);
-    is_int(ends(&impatient), -SIGTERM, "SIGTERM in the queue");
-    ok(until((i = first_of(waiter, WAITERS)) < WAITERS, WAIT_MS),
-       "one of the waiters is the first");
-    i %= WAITERS;
-    signal_to(waiter[i].pid, SIGSTOP);
-    a->stop = 1;
-    is_int(ends(&holder), 5, "the holder: its command's status");
-    for (right = 0, before = 0; before < WAITERS; before++)
-        right += before != i && ends(&waiter[before]) == 0;
-    is_int(right, WAITERS - 1, "the first waiter is stopped: all others acquire the lock");
-    signal_to(waiter[i].pid, SIGCONT);
-    is_int(ends(&waiter[i]), 0, "the first waiter continues: it acquires the lock");
-    no_key_left("then");
-}
-
-/* The lock of this name in another database is another lock: its waiter is the first at once, so no child waits in the queue. */
-static void queue_of_a_database(void)
-{
-    struct program waiter[2];
-    char list[200] = "";
-    unsigned i;
-
-    nodes(3);
-    for (i = 0; i < 3; i++)
-        snprintf(list + strlen(list), sizeof list - strlen(list), "redis://%.31s/1 ",
-                 servers[i].address);
-    ask_all("SET", "redlock:x", "another's");
-    waiter[0] = start("run", "-a", "y", "-v", "x", "true", NULL);
-    ok(writes(waiter[0], 'e', "waiting"), "a program waits");
-    ask_all("SELECT", "1");
-    ask_all("SET", "redlock:x", "another's");
-    waiter[1] = start("run", "-a", "y", "-N", list, "-v", "x", "true", NULL);
-    ok(writes(waiter[1], 'e', "waiting"), "a program waits for the same names in another database");
-    is_int(child_of(waiter[1].pid, 0), 0, "it does not stand in line behind the first one");
-    ask_all("DEL", "redlock:x");
-    is_int(ends(&waiter[1]), 0, "it acquires its lock");
-    ask_all("SELECT", "0");
-    ask_all("DEL", "redlock:x");
-    is_int(ends(&waiter[0]), 0, "the first one acquires its lock");
-    no_key_left("then");
-}
+/* ---- Many waiters, and names ---- */
 
 /* Milliseconds from the end of the holder until all these waiters have ended; -1 if one of them failed. */
-static long hand_off_ms(int count, int also)
+static long hand_off_ms(int count)
 {
     struct beat *a = map_beat(beat_path("a"));
     struct program holder, waiter[20];
@@ -3084,8 +2791,7 @@ static long hand_off_ms(int count, int also)
     holder = start("run", "x", self, "beat", beat_path("a"), NULL);
     beats(a);
     for (i = 0; i < count; i++)
-        waiter[i] =
-            also ? start("run", "-a", "y", "x", "true", NULL) : start("run", "x", "true", NULL);
+        waiter[i] = start("run", "x", "true", NULL);
     sleep_ms(500);
     a->stop = 1;
     begin = now_ms();
@@ -3098,100 +2804,24 @@ static long hand_off_ms(int count, int also)
 /* A release notifies the first waiter in the queue: that takes less than the 2 s after which each waiter makes an
    attempt anyway. A slow machine needs more time, which runs one after the other show. If the machine is paused, another
    try follows. */
-static void hand_off_of(int also)
+static void hand_off(void)
 {
     enum { WAITERS = 12 };
     long begin, alone_ms, took_ms = -1;
     int i, tries, at_once = 0;
 
+    nodes(3);
     for (tries = 0; tries < 3 && !at_once; tries++) {
         begin = now_ms();
         for (i = 0; i < WAITERS; i++)
             redlock("run", "x", "true", NULL);
         alone_ms = now_ms() - begin;
-        if ((took_ms = hand_off_ms(WAITERS, also)) < 0)
+        if ((took_ms = hand_off_ms(WAITERS)) < 0)
             break;
         at_once = took_ms < 1000 + 3 * alone_ms;
     }
     ok(took_ms >= 0, "%d waiters acquire the lock, one after the other", (int)WAITERS);
     ok(at_once, "each waiter acquires the lock without a pause (%ld ms in all)", took_ms);
-    no_key_left("then");
-}
-
-static void hand_off(void)
-{
-    nodes(3);
-    hand_off_of(0);
-    hand_off_of(1);
-}
-
-/* Nodes hang while a waiter in the queue asks them for the holder, for a message. */
-static void signal_in_line(void)
-{
-    struct program first, second;
-    long begin;
-
-    nodes(3);
-    ask_all("SET", "redlock:x", "another's");
-    first = start("run", "-a", "y", "-v", "x", "true", NULL);
-    ok(writes(first, 'e', "waiting"), "the first waits");
-    second = start("run", "-a", "y", "-v", "--node-timeout", "20", "x", "true", NULL);
-    sleep_ms(500);
-    pause_all();
-    sleep_ms(1000);
-    signal_to(second.pid, SIGTERM);
-    begin = now_ms();
-    is_int(ends(&second), -SIGTERM, "SIGTERM ends the second");
-    ok(now_ms() - begin < 10000, "before --node-timeout is over (%ld ms)", now_ms() - begin);
-    signal_to(first.pid, SIGTERM);
-    is_int(ends(&first), -SIGTERM, "SIGTERM ends the first");
-    resume_all();
-    ask_all("DEL", "redlock:x");
-    no_key_left("then");
-}
-
-/* In a mount namespace: the path of the queue file is a link to another user's file. */
-static void no_queue_file(void)
-{
-    enter_mount_namespace();
-    if (mount("none", "/tmp", "tmpfs", 0, NULL) != 0 ||
-        symlink("/etc/passwd", "/tmp/redlock-1000") != 0)
-        _exit(99);
-}
-
-static void queue_without_quorum(void)
-{
-    enum { WAITERS = 4 };
-    struct program waiter[WAITERS];
-    long begin;
-    int i, right = 0;
-
-    nodes(3);
-    setenv("REDLOCK_NODE_TIMEOUT", ".3", 1);
-    server_kill(&servers[1]);
-    server_kill(&servers[2]);
-    begin = now_ms();
-    for (i = 0; i < WAITERS; i++)
-        waiter[i] = start("run", "-a", "y", "--unavailable-timeout", "4", "x", "true", NULL);
-    for (i = 0; i < WAITERS; i++)
-        right += ends(&waiter[i]) == 69;
-    is_int(right, WAITERS, "no quorum: all waiters end with 69");
-    ok(now_ms() - begin >= 4000 && now_ms() - begin < 15000,
-       "no quorum: they end at the same time (%ld ms)", now_ms() - begin);
-    server_restart(&servers[1]);
-    server_restart(&servers[2]);
-    setup.before = no_queue_file;
-    if (redlock("version", NULL) == 99) {
-        skip("creating a mount namespace is not permitted");
-        return;
-    }
-    for (i = 0; i < WAITERS; i++) {
-        setup.before = no_queue_file;
-        waiter[i] = start("run", "-a", "y", "x", "sleep", ".1", NULL);
-    }
-    for (i = right = 0; i < WAITERS; i++)
-        right += ends(&waiter[i]) == 0;
-    is_int(right, WAITERS, "without a queue all waiters acquire the lock");
     no_key_left("then");
 }
 
@@ -3278,7 +2908,9 @@ static void names_that_appear(void)
     begin_with_names();
     is_int(redlock("acquire", "-n", "-t", "60", "x", NULL), 69, "no name has an address");
     ok(strstr(wrote(last, 'e'), "cannot resolve the name: ") != NULL, "it says so");
-    waiter = start("run", "--unavailable-timeout", "60", "-v", "x", "sh", "-c", "exit 4", NULL);
+    setenv("REDLOCK_UNAVAILABLE_TIMEOUT", "60", 1);
+    waiter = start("run", "-v", "x", "sh", "-c", "exit 4", NULL);
+    unsetenv("REDLOCK_UNAVAILABLE_TIMEOUT");
     ok(writes(waiter, 'e', "waiting"), "a program waits for them");
     name_nodes(3, "127.0.0.2", "");
     is_int(ends(&waiter), 4, "the lock is acquired when they have one");
@@ -3349,7 +2981,6 @@ static void passwords(void)
     struct beat *a = map_beat(beat_path("a"));
     struct program run;
     char list[1024];
-    const char *path;
 
     nodes(3);
     setenv("REDISCLI_AUTH", SECRET, 1); /* servers without a password accept all clients */
@@ -3357,9 +2988,8 @@ static void passwords(void)
     is_int(redlock("acquire", "-t", "60", "x", NULL), 0,
            "a password that no server needs: acquire");
     is_int(redlock("status", "x", NULL), 0, "a password that no server needs: status");
-    is_int(redlock("run", "--min-hold", "5", "y", "true", NULL), 0,
+    is_int(redlock("run", "--min-hold", ".1", "y", "true", NULL), 0,
            "a password that no server needs: run --min-hold");
-    is_int(redlock("bench", "-n", "5", NULL), 0, "a password that no server needs: bench");
     unsetenv("REDISCLI_AUTH");
     ask_all("FLUSHALL");
     ask_all("ACL", "SETUSER", "me", "on", ">" SECRET, "~*", "+@all");
@@ -3379,8 +3009,7 @@ static void passwords(void)
        "stderr has: no quorum of nodes permits it: 0 of 3");
     is_int(redlock("release", "--force", "00000000", "x", NULL), 77,
            "a wrong password: release --force");
-    is_int(redlock("bench", "-n", "5", NULL), 77, "a wrong password: bench");
-    is_int(count_of(wrote(last, 'o'), ": WRONGPASS "), 3, "bench says why it measured no node");
+    is_int(count_of(wrote(last, 'e'), ": WRONGPASS "), 1, "it says why, once for all nodes");
     setenv("REDLOCK_NODES", list_of(3, ""), 1);
     is_int(redlock("status", "x", NULL), 77, "status without a password");
     snprintf(list, sizeof list, "%s", list_of(3, "redis://me:" SECRET "@"));
@@ -3398,38 +3027,6 @@ static void passwords(void)
     is_int(redlock("run", "-v", "x", "true", NULL), 0, "REDISCLI_AUTH");
     is_int(redlock("status", "--json", "x", NULL), 1, "REDISCLI_AUTH: status");
     unsetenv("REDISCLI_AUTH");
-    path = write_file("auth", 0600, "me:" SECRET "\n");
-    is_int(redlock("run", "-v", "--auth-file", path, "x", "true", NULL), 0,
-           "user:password in a file");
-    is_int(redlock("acquire", "--json", "-t", "9", "--auth-file", path, "y", NULL), 0,
-           "user:password in a file: acquire");
-    setenv("REDLOCK_AUTH_FILE", write_file("auth2", 0400, SECRET "d\n"), 1);
-    is_int(redlock("run", "-v", "x", "true", NULL), 0, "a password in a file: REDLOCK_AUTH_FILE");
-    unsetenv("REDLOCK_AUTH_FILE");
-    path = write_file("auth", 0640, SECRET "d\n");
-    if (geteuid() == 0) {
-        is_int(redlock("run", "--auth-file", path, "x", "true", NULL), 0,
-               "root and a password file of root that its group may read");
-        ok(chown(path, 1000, 1000) == 0, "the file is another user's");
-    }
-    is_int(redlock("run", "--auth-file", path, "x", "true", NULL), 78,
-           "a password file that the group may read: 78");
-    is_int(redlock("run", "--auth-file", write_file("auth", 0660, SECRET "d\n"), "x", "true", NULL),
-           78, "a password file that the group may write: 78");
-    is_int(redlock("run", "--auth-file", write_file("auth", 0604, SECRET "d\n"), "x", "true", NULL),
-           78, "a password file that others may read: 78");
-    snprintf(list, sizeof list, "%s/pipe.secret", programs_folder());
-    mkfifo(list, 0600);
-    is_int(redlock("run", "--auth-file", list, "x", "true", NULL), 78, "a pipe: 78");
-    ok(strstr(wrote(last, 'e'), "not a regular file") != NULL, "stderr has: not a regular file");
-    is_int(redlock("run", "--auth-file", "/", "x", "true", NULL), 78, "a folder: 78");
-    ok(strstr(wrote(last, 'e'), "not a regular file") != NULL, "stderr has: not a regular file");
-    is_int(redlock("run", "--auth-file", write_file("auth", 0600, "\n"), "x", "true", NULL), 78,
-           "an empty file");
-    is_int(redlock("status", "--auth-file", write_file("auth", 0600, "me:\n"), "x", NULL), 78,
-           "a file with a user and no password: 78");
-    is_int(redlock("run", "--auth-file", "/nonexistent", "x", "true", NULL), 78,
-           "a missing password file");
     snprintf(list, sizeof list, "node = %.900s\n", list_of(3, "redis://me:" SECRET "@"));
     is_int(redlock("run", "-v", "--config", write_file("c", 0600, list), "x", "true", NULL), 77,
            "the environment overrides the configuration file");
@@ -3438,11 +3035,18 @@ static void passwords(void)
            "a password in the configuration file");
     is_int(redlock("run", "--config", write_file("c", 0644, list), "x", "true", NULL), 78,
            "a configuration file with a password that others may read: 78");
-    snprintf(list, sizeof list, "node = %.600s\nauth-file = %.300s\n", list_of(3, ""),
-             write_file("auth", 0600, "me:" SECRET "\n"));
+    snprintf(list, sizeof list, "%s/pipe.secret", programs_folder());
+    mkfifo(list, 0600);
+    is_int(redlock("run", "--config", list, "x", "true", NULL), 78, "a pipe: 78");
+    ok(strstr(wrote(last, 'e'), "not a regular file") != NULL, "stderr has: not a regular file");
+    snprintf(list, sizeof list, "node = %.600s\nauth-file = /x\n", list_of(3, ""));
+    is_int(redlock("run", "--config", write_file("c", 0600, list), "x", "true", NULL), 78,
+           "an auth-file in the configuration file is gone: 78");
+    ok(strstr(wrote(last, 'e'), "line 2: auth-file is gone") != NULL, "it says what to use");
+    snprintf(list, sizeof list, "node = %.600s\n", list_of(3, "redis://me:" SECRET "@"));
     setenv("REDISCLI_AUTH", SECRET "x", 1);
     is_int(redlock("run", "--config", write_file("c", 0600, list), "x", "true", NULL), 0,
-           "an auth-file in the configuration file comes before REDISCLI_AUTH");
+           "a password in the configuration file comes before REDISCLI_AUTH");
     unsetenv("REDISCLI_AUTH");
     ask_all("DEL", "redlock:y");
     no_key_left("then");
@@ -3462,8 +3066,8 @@ static void full_servers(void)
         setenv("REDLOCK_NODES", lists[i], 1);
         is_int(redlock("run", "-n", "x", "true", NULL), 69, "list %d: run", i);
         is_int(redlock("status", "x", NULL), 69, "list %d: status", i);
-        is_int(count_of(wrote(last, 'o'), "ERR max number of clients"), 3,
-               "list %d: status has the error of each server", i);
+        ok(strstr(wrote(last, 'e'), "ERR max number of clients") != NULL,
+           "list %d: status has the error of the servers", i);
         is_int(redlock("status", NULL), 69, "list %d: list", i);
         ok(strstr(wrote(last, 'e'), "no quorum of nodes answered: 0 of 3") != NULL,
            "list %d: list does not speak of permission", i);
@@ -3478,8 +3082,9 @@ static void full_servers(void)
     setenv("REDLOCK_NODES", list_of(3, ""), 1);
     ask_all("CONFIG", "SET", "maxmemory", "1");
     is_int(redlock("run", "-n", "x", "true", NULL), 69, "no memory is left: run");
-    ok(strstr(wrote(last, 'e'), "x: no quorum of nodes answered without an error\n") != NULL &&
-           count_of(wrote(last, 'e'), "replied: OOM ") >= 2,
+    ok(strstr(wrote(last, 'e'),
+              "x: no quorum of nodes answered: 0 of 3 granted the lock, 2 are needed\n") != NULL &&
+           count_of(wrote(last, 'e'), "replied: OOM ") == 1,
        "no memory is left: the errors of a majority: %s", wrote(last, 'e'));
 }
 
@@ -3507,9 +3112,7 @@ static void least_permissions(void)
     no_key_left("then");
     is_int(redlock("acquire", "-t", "60", "x", NULL), 0, "with seven permitted commands: acquire");
     redlock("status", "-N", list_of(3, "redis://reader:" SECRET "@"), "x", NULL);
-    ok(strstr(wrote(last, 'o'), "x: held") != NULL &&
-           strstr(wrote(last, 'o'), "0.0 s left") == NULL,
-       "status without permission for PTTL prints no time");
+    ok(shows(last, "^x +held +3/3 +[?] "), "status without permission for PTTL prints no time");
     is_int(redlock("run", "-n", "-N", list_of(3, "redis://reader:" SECRET "@"), "y", "true", NULL),
            77, "no permission for SET: 77");
     is_int(redlock("run", "-N", list_of(3, "redis://elsewhere:" SECRET "@"), "y", "true", NULL), 77,
@@ -3616,8 +3219,6 @@ static void no_servers(void)
     *strrchr(one, ',') = '\0';
     is_int(redlock("run", "--node-timeout", "3", "-N", one, "-n", "x", "-c", "exit 3", NULL), 3,
            "two good ones of three are a quorum");
-    is_int(redlock_with("token", "extend", "-N", silent, "-t", "9", "x", NULL), 64,
-           "extend with a text that is no token");
     for (i = 0; i < 3; i++) {
         close(fd[i]);
         signal_to(pids[i], SIGKILL);
@@ -3676,10 +3277,10 @@ static pid_t oracle(char *address, size_t size, const answer *answers)
 /* Answers of the wrong kind. */
 static void odd_answers(void)
 {
-    static const answer answers[] = {{"ipairs", ":-9000000\r\n"}, {"SET\r\n", "+OK\r\n"},
-                                     {"pexpire", ":1\r\n"},       {"EVALSHA", "-NOSCRIPT none\r\n"},
-                                     {"GET\r\n", ":5\r\n"},       {"SCAN\r\n", "*0\r\n"},
-                                     {"TRACKING", "+OK\r\n"},     {"", "-ERR unknown command\r\n"}};
+    static const answer answers[] = {
+        {"SET\r\n", "+OK\r\n"},          {"pexpire", ":1\r\n"},  {"EVALSHA", "-NOSCRIPT none\r\n"},
+        {"GET\r\n", ":5\r\n"},           {"SCAN\r\n", "*0\r\n"}, {"TRACKING", "+OK\r\n"},
+        {"", "-ERR unknown command\r\n"}};
     static const answer types[] = {{"pcall", "*3\r\n+\x1b[2J\r\n:0\r\n:-1\r\n"},
                                    {"SCAN\r\n", "*2\r\n$1\r\n0\r\n*1\r\n$9\r\nredlock:x\r\n"},
                                    {"TYPE\r\n", "+\x1b[2J\r\n"},
@@ -3689,9 +3290,6 @@ static void odd_answers(void)
     pid_t liar = oracle(address, sizeof address, answers);
 
     setenv("REDLOCK_NODES", address, 1);
-    is_int(redlock("run", "--min-hold", "20", "x", "-c", "exit 3", NULL), 3,
-           "--min-hold: a negative number");
-    ok(strstr(wrote(last, 'e'), "unexpected reply") != NULL, "--min-hold: the message");
     is_int(redlock("status", "x", NULL), 69, "status: a number as value");
     ok(strstr(wrote(last, 'e'), "unexpected reply") != NULL, "status: the node has an error");
     is_int(redlock("status", NULL), 69, "status of all: an empty answer to SCAN");
@@ -3729,42 +3327,20 @@ static int is_json(struct program from, const char *has)
         redlock(__VA_ARGS__, NULL);                                                                \
         ok(is_json(last, has), "one object of JSON, with %s", has);                                \
     } while (0)
-#define is_object_with(token, has, ...)                                                            \
-    do {                                                                                           \
-        redlock_with(token, __VA_ARGS__, NULL);                                                    \
-        ok(is_json(last, has), "one object of JSON, with %s", has);                                \
-    } while (0)
-
 static void json(void)
 {
     static const char name[] = "a\"\\\n\x01\xff\xc3\xa9";
-    char token[300];
 
     nodes(3);
-    is_object("\"verb\":\"acquire\"", "acquire", "--json", "-t", "60", name);
-    is_object("\"error\":\"held\"", "acquire", "--json", "-n", "-t", "9", name);
-    is_object("\"error\":\"timeout\"", "acquire", "--json", "-w", ".1", "-t", "9", name);
-    is_object("\"holder\":", "acquire", "--json", "-w", ".1", "-t", "9", name);
-    is_object("\"state\":\"held\"", "status", "--json", name);
-    ask_all("FLUSHALL");
     redlock("acquire", "-t", "60", name, NULL);
-    line_of(last, token);
+    is_object("\"state\":\"held\"", "status", "--json", name);
+    is_object("\"holder\":{", "status", "--json", name);
     ask_all("FLUSHALL");
-    is_object_with(token, "\"error\":\"lost\"", "extend", "--json", "-t", "9", name);
-    is_object_with(token, "\"error\":\"lost\"", "release", "--json", name);
-    is_object("\"error\":\"lost\"", "release", "--json", "--force", "00000000", name);
-    redlock("acquire", "-t", "60", "x", NULL);
-    line_of(last, token);
-    is_object_with(token, token, "extend", "--json", "-t", "9", "x");
-    is_object_with(token, "\"verb\":\"release\"", "release", "--json", "x");
     is_object("\"state\":\"free\"", "status", "--json", name);
     ask_all("SET", "redlock:x", "v\"\\\xff");
     is_object("\"left_ms\":null", "status", "--json", "x");
     server_kill(&servers[0]);
     server_kill(&servers[1]);
-    is_object("\"error\":\"unavailable\"", "acquire", "--json", "-n", "-t", "9", "x");
-    is_object_with(token, "\"error\":\"unavailable\"", "release", "--json", "x");
-    is_object("\"error\":\"unavailable\"", "release", "--json", "--force", "00000000", "x");
     redlock("release", "--force", "00000000", "x", NULL);
     ok(strstr(wrote(last, 'e'), servers[0].address) != NULL, "release --force names the nodes");
     is_object("\"state\":\"unknown\"", "status", "--json", "x");
@@ -3801,10 +3377,6 @@ static void no_place_to_print(void)
     nodes(3);
     setup.output = full;
     is_int(redlock("acquire", "-t", "60", "x", NULL), 71, "acquire to a full disk: 71");
-    no_key_left("of a lock whose token was not printed");
-    setup.output = full;
-    is_int(redlock("acquire", "--json", "-t", "60", "x", NULL), 71,
-           "acquire --json to a full disk: 71");
     no_key_left("of a lock whose token was not printed");
     setup.before = close_stdout;
     is_int(redlock("acquire", "-t", "60", "x", NULL), 71, "acquire without stdout: 71");
@@ -4023,86 +3595,11 @@ static void odd_slots(void)
        "a node that hangs costs its timeout once, not for each slot (%ld ms)", now_ms() - begin);
     server_resume(&servers[2]);
     ask_all("FLUSHALL");
-    is_int(redlock("run", "--slots", "2", "--min-hold", "20", "x", "true", NULL), 0,
-           "--slots with --min-hold");
-    ok(with_key("redlock:x/2.1") + with_key("redlock:x/2.2") > 1,
-       "--slots with --min-hold: the slot stays held");
     server_kill(&servers[0]);
     server_kill(&servers[1]);
     setenv("REDLOCK_NODE_TIMEOUT", ".25", 1);
     is_int(redlock("run", "-n", "--slots", "3", "z", "true", NULL), 69,
            "--slots without a quorum: 69");
-}
-
-static void several_names(void)
-{
-    enum { PROGRAMS = 12 };
-    struct program run, runs[PROGRAMS];
-    struct beat *a = map_beat(beat_path("a"));
-    char long_name[200], id[9];
-    int i, right = 0;
-
-    nodes(3);
-    setenv("P", program, 1);
-    run = start("run", "-a", "z", "-a", "b", "x", self, "beat", beat_path("a"), NULL);
-    ok(beats(a) && on_all("redlock:x") && on_all("redlock:b") && on_all("redlock:z"),
-       "-a: all names are held");
-    is_int(redlock("run", "-n", "b", "true", NULL), 75, "b is held for other clients");
-    is_int(redlock("run", "-n", "-a", "free", "z", "true", NULL), 75, "-a: one name is held: 75");
-    ok(strstr(wrote(last, 'e'), "redlock: z, free: held by another client: ") != NULL,
-       "-a: the message has all names");
-    is_int(redlock("run", "-w", ".4", "-a", "free", "z", "true", NULL), 75, "-a with -w: 75");
-    is_int(redlock("run", "-n", "free", "true", NULL), 0, "-a failed: the free name is still free");
-    ok(until(with_key("redlock:free") == 0, 6000), "-a failed: the free name has no key");
-    a->stop = 1;
-    is_int(ends(&run), 5, "-a: the command's status");
-    no_key_left("then");
-    for (i = 0; i < PROGRAMS; i++)
-        runs[i] = start("run", "-a",
-                        i % 3 == 0   ? "one"
-                        : i % 3 == 1 ? "two"
-                                     : "three",
-                        i % 3 == 0   ? "two"
-                        : i % 3 == 1 ? "three"
-                                     : "one",
-                        "sleep", ".05", NULL);
-    for (i = 0; i < PROGRAMS; i++)
-        right += ends(&runs[i]) == 0;
-    is_int(right, PROGRAMS, "names in different orders at once: all programs run");
-    is_int(redlock("run", "-a", "y", "x", "-c", "echo $REDLOCK_HELD", NULL), 0, "-a: a command");
-    ok(strstr(wrote(last, 'o'), "redlock%3Ax=") && strstr(wrote(last, 'o'), "redlock%3Ay="),
-       "-a: REDLOCK_HELD has both names");
-    is_int(redlock("run", "-a", "y", "x", "-c", "\"$P\" run y true", NULL), 64,
-           "a name of -a within the same lock is refused");
-    is_int(redlock("run", "y", "-c", "\"$P\" run -a y x true", NULL), 64,
-           "-a with a name that is held above is refused");
-    is_int(redlock("run", "--min-hold", "20", "-a", "y", "x", "true", NULL), 0,
-           "-a with --min-hold");
-    is_int(redlock("run", "-n", "y", "true", NULL), 75,
-           "-a with --min-hold: the second name stays held");
-    ok(longest("redlock:y") <= 20000 && longest("redlock:x") <= 20000,
-       "-a with --min-hold: both keys expire at its end");
-    is_int(redlock("run", "-n", "x", "true", NULL), 75,
-           "-a with --min-hold: the first name stays held");
-    is_int(redlock("run", "-a", "x", "x", "true", NULL), 64, "a name twice");
-    ok(strstr(wrote(last, 'e'), "x is named twice") != NULL, "stderr has: x is named twice");
-    is_int(redlock("run", "-a", "", "x", "true", NULL), 64, "an empty name");
-    memset(long_name, 'n', sizeof long_name);
-    long_name[sizeof long_name - 1] = '\0';
-    is_int(redlock("run", "-a", long_name, "another-name-of-some-length, and more", "true", NULL),
-           64, "names that are too long together");
-    is_int(redlock("run", "-a", "y", "--slots", "2", "x", "true", NULL), 64, "-a with --slots");
-    is_int(redlock("run", "-a", "y", "--fence", "x", "true", NULL), 64, "-a with --fence");
-    ask_all("FLUSHALL");
-    run = start("run", "-t", "6", "-a", "y", "x", "sleep", "60", NULL);
-    on_all("redlock:x");
-    id_of("y", id);
-    is_int(redlock("release", "--force", id, "y", NULL), 0,
-           "one of two names is released by force");
-    is_int(redlock("run", "-n", "y", "-c", "exec sleep 7", NULL), 0,
-           "another client acquires that name");
-    is_int(ends(&run), 79, "the lock of both names is lost: 79");
-    no_key_left("then");
 }
 
 /* The nodes have different stale values: no client has a majority, so the job does not run elsewhere. */
@@ -4113,14 +3610,11 @@ static void stale_values_differ(void)
     ask(0, "SET", "redlock:x", "one");
     ask(1, "SET", "redlock:x", "two");
     ask(2, "SET", "redlock:x", "three");
-    is_int(redlock("run", "-w", ".5", "-E", "0", "x", "true", NULL), 69,
-           "different stale values: run -w: 69");
-    ok(strstr(wrote(last, 'e'), "no client has a quorum") != NULL,
-       "stderr has: no client has a quorum");
-    is_int(redlock("acquire", "-w", ".5", "-t", "9", "x", NULL), 69,
-           "different stale values: acquire -w: 69");
-    is_int(redlock("run", "-n", "-E", "0", "x", "true", NULL), 69,
-           "different stale values: run -n: 69");
+    is_int(redlock("run", "-w", ".5", "x", "true", NULL), 75, "different stale values: run -w: 75");
+    is_int(redlock("acquire", "-w", ".5", "-t", "9", "x", NULL), 75,
+           "different stale values: acquire -w: 75");
+    is_int(redlock("run", "-n", "x", "true", NULL), 75, "different stale values: run -n: 75");
+    is_int(redlock("status", "x", NULL), 1, "different stale values: status: no client holds it");
     ask(2, "SET", "redlock:x", "two");
     is_int(redlock("run", "-w", ".5", "-E", "0", "x", "true", NULL), 0,
            "one value has a majority: -E");
@@ -4672,7 +4166,7 @@ static void token_on_a_terminal(void)
     type(terminal, "\003");
     is_int(ends(&run), -SIGINT, "Ctrl-C while a token is read");
     close(terminal);
-    ok(with_value("redlock:x", value_of(token)) > 1, "the lock is still held");
+    ok(with_value("redlock:x", token) > 1, "the lock is still held");
     run = start_on_terminal(&terminal, "release", "x", "-", NULL);
     type(terminal, token);
     type(terminal, "\n");
@@ -4711,7 +4205,6 @@ static const struct scenario {
     {"no_servers", no_servers},
     {"callers", callers},
     {"slots", slots},
-    {"several_names", several_names},
     {"odd_lists", odd_lists},
     {"denied_lists", denied_lists},
     {"odd_answers", odd_answers},
@@ -4722,11 +4215,7 @@ static const struct scenario {
     {"waiter_stops", waiter_stops},
     {"waiters_without_turns", waiters_without_turns},
     {"permissions_for_turns", permissions_for_turns},
-    {"queue_of_waiters", queue_of_waiters},
-    {"queue_of_a_database", queue_of_a_database},
-    {"signal_in_line", signal_in_line},
     {"hand_off", hand_off},
-    {"queue_without_quorum", queue_without_quorum},
     {"two_hundred", two_hundred},
     {"overlap", overlap},
     {"taken_after_the_end", taken_after_the_end},
@@ -4763,14 +4252,11 @@ static const struct scenario {
     {"other_signals_while_waiting", other_signals_while_waiting},
     {"fork_fails", fork_fails},
     {"min_hold", min_hold},
-    {"late_min_hold", late_min_hold},
     {"min_hold_and_no_majority", min_hold_and_no_majority},
     {"no_renewal", no_renewal},
     {"fence", fence},
     {"tokens", tokens},
     {"token_form", token_form},
-    {"late_extend", late_extend},
-    {"members", members},
     {"far_node", far_node},
     {"force", force},
     {"status", status},
