@@ -683,7 +683,7 @@ static void no_token(void)
     run = start("run", "deploy", "-c",
                 "sh -c \"$STEP\"; \"$P\" status deploy; env | grep REDLOCK_TOKEN; exit 5", NULL);
     is_int(ends(&run), 5, "a script with acquire and release inside of run");
-    ok(strstr(wrote(run, 'o'), "deploy: held") != NULL, "does not release the outer lock");
+    ok(strstr(wrote(run, 'o'), "deploy  held ") != NULL, "does not release the outer lock");
     ok(strstr(wrote(run, 'o'), "REDLOCK_TOKEN") == NULL, "the command has no token");
 }
 
