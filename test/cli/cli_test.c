@@ -2267,6 +2267,11 @@ static void listed_twice(void)
     messages = wrote(run, 'e');
     is_int(count_of(messages, "is the same server as another node"), 1, "one warning: %s",
            messages);
+    is_int(redlock("acquire", "-q", "-t", "60", "-N", list, "y", NULL), 0, "the same by acquire");
+    ok(count_of(wrote(last, 'e'), "is the same server as another node") == 1 &&
+           strstr(wrote(last, 'e'), ": 2 vote, 0 of them may fail\n") != NULL,
+       "one warning, which says what it costs: %s", wrote(last, 'e'));
+    ask_all("FLUSHALL");
     no_key_left("then");
 }
 
