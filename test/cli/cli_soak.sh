@@ -61,7 +61,7 @@ contend() { # NUMBER
     end=$(($(date +%s) + minutes * 60))
     while [ "$(date +%s)" -lt $end ]; do
         rm -f "$folder/shell.$1"
-        setpriv --pdeathsig KILL "$program" run -q -t 3 -k 1 --unavailable-timeout 30 soak sh "$folder/job" "$1" &
+        REDLOCK_UNAVAILABLE_TIMEOUT=30 setpriv --pdeathsig KILL "$program" run -q -t 3 -k 1 soak sh "$folder/job" "$1" &
         run=$!
         nap 14
         case $(below 8) in
