@@ -251,17 +251,6 @@ void json_holder(const char *value);
 /* "host/pid (label)", or "id 1234abcd". */
 void describe_holder(char *out, size_t room, const char *value);
 
-/* Keys of the library beside that of a lock. The queue of its waiters has this behind the key; the lease of a waiter has also a
-   colon and the name of the waiter. */
-#define QUEUE_SUFFIX ":wait"
-enum {
-    WAITER_NAME = 16, /* hex digits */
-    LEASE_SUFFIX = sizeof QUEUE_SUFFIX + WAITER_NAME,
-    LEASE_DIGITS = 5 /* of the milliseconds in the lease of a waiter, at most */
-};
-int ends_as_queue(const char *key);
-int ends_as_waiter(const char *key); /* as the lease of one */
-
 /* ---- A session: client, nodes and one lock, in session.c ---- */
 
 struct session {

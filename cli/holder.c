@@ -149,19 +149,3 @@ void describe_holder(char *out, size_t room, const char *value)
         snprintf(text, sizeof text, "%s/%ld", holder.host, holder.pid);
     printable(out, room, text);
 }
-
-int ends_as_queue(const char *key)
-{
-    size_t size = strlen(key), end = sizeof QUEUE_SUFFIX - 1;
-
-    return size > end && strcmp(key + size - end, QUEUE_SUFFIX) == 0;
-}
-
-int ends_as_waiter(const char *key)
-{
-    size_t size = strlen(key);
-    const char *end = key + size - (size > LEASE_SUFFIX ? LEASE_SUFFIX : size);
-
-    return size > LEASE_SUFFIX && strncmp(end, QUEUE_SUFFIX ":", sizeof QUEUE_SUFFIX) == 0 &&
-           strspn(end + sizeof QUEUE_SUFFIX, "0123456789abcdef") == WAITER_NAME;
-}
