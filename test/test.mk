@@ -208,14 +208,27 @@ test-lwip: deps-transports test/ports/lwip_test.c test/ports/slirpif.c test/lib/
 	prove -e 'sh test/ports/lwip.sh' $(B)/lwip/lwip_test :: tap $(B)/lwip/lock
 
 MINUTES = 1
-$(B)/soak/soak: test/servers/soak.c test/lib/proxy.c test/lib/proxy.h test/lib/servers.c test/lib/servers.h test/lib/clock_shim.c test/lib/clock_shim.h \
-                test/lib/tap.h $(LIB) $(HEADERS)
+SOAK = test/servers/soak.c test/lib/proxy.c test/lib/servers.c
+$(B)/soak/soak $(B)/history/soak: $(SOAK) test/lib/proxy.h test/lib/servers.h test/lib/clock_shim.c test/lib/clock_shim.h test/lib/tap.h $(LIB) $(HEADERS)
+$(B)/soak/soak:
 	@mkdir -p $(@D)
 	gcc -shared -fPIC -O2 $(WARN) -Itest/lib -Itest/engine test/lib/clock_shim.c -o $(@D)/clock_shim.so
-	gcc -O2 -g $(WARN) $(POSIX) -I. -Itest/lib -Itest/engine $< test/lib/proxy.c test/lib/servers.c $(LIB) -o $@
+	gcc -O2 -g $(WARN) $(POSIX) -I. -Itest/lib -Itest/engine $(SOAK) $(LIB) -o $@
 
 soak: deps-programs $(B)/soak/soak ## MINUTES=n of processes that contend while servers, network and clocks fail
-	prove -v -e '' $(B)/soak/soak :: $(MINUTES) $(B)/soak/clock_shim.so
+	prove -v -e '' $(B)/soak/soak :: $(MINUTES) $(B)/soak/clock_shim.so $(B)/soak
+	awk -f test/servers/history.awk $(B)/soak/lock-0.edn $(B)/soak/lock-1.edn
+
+# The same on a library to which one node is a majority.
+$(B)/history/soak: $(B)/soak/soak
+	@mkdir -p $(@D)
+	perl -pe 's/c->priv.quorum - 1U/c->priv.quorum * 0U/' node.c > $(@D)/node.c
+	! cmp -s node.c $(@D)/node.c
+	gcc -O2 -g $(WARN) $(POSIX) -I. -Itest/lib -Itest/engine $(SOAK) $(filter-out node.c,$(LIB)) $(@D)/node.c -o $@
+
+PORCUPINE =
+history: deps-programs $(B)/history/soak ## the checker of the histories that soak writes; PORCUPINE=folder: that of others, too
+	prove -e sh test/servers/history.sh :: $(B) $(abspath $(PORCUPINE))
 
 # The public headers in each version of C++, redlock.c in each version of C, what `make` builds with warnings as errors; an example.
 test-build: deps-gcc $(LIB) $(HEADERS)
@@ -233,7 +246,7 @@ test-build: deps-gcc $(LIB) $(HEADERS)
 # Long targets first. Files that several targets need are built before, because several targets run at a time. Without
 # the variants that others contain: test-valgrind runs the programs of test-gcc; test-single and test-large have clang's sanitizers.
 TESTS = test-vendor test-cli soak mutants test-single model test-large test-switches test-gcc-san test-valgrind \
-        sim test-loops analyze test-small api test-docs test-partition test-board test-check \
+        sim test-loops analyze history test-small api test-docs test-cli-bench test-partition test-board test-check \
         test-lacks fuzz test-tables test-torture test-cpp test-lwip test-examples test-short test-tls test-queue test-threads \
         style test-cli-docs test-scripts test-cli-tls
 test: ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits

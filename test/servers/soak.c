@@ -1,13 +1,15 @@
-/* soak.c MINUTES CLOCK_SHIM - processes contend for two locks for MINUTES, on five real redis-servers behind a faulty
-   network. Servers are killed, stopped, restarted, made to close connections or to pause clients; clients are killed
-   and stopped, too. Each worker reports its holdings to a judge process, which does not use Redis.
+/* soak.c MINUTES CLOCK_SHIM FOLDER [HALF] - processes contend for two locks for MINUTES, on five real redis-servers behind
+   a faulty network. Servers are killed, stopped, restarted, made to close connections or to pause clients; clients are
+   killed and stopped, too. Each worker reports its acquires and holdings to a judge process, which does not use Redis.
 
    In the first half the servers lose their keys when they are killed, and `longest_ttl_ms` is set: no two workers may
-   hold a lock at once. In the second half the servers keep their keys on disk, but the wall clocks of servers and
-   clients jump: then only fencing tokens help, and no two of them may be equal or out of order.
+   hold a lock at once. Its history is written to FOLDER, a file for each lock, for history.awk and the checkers of others.
+   In the second half the servers keep their keys on disk, but the wall clocks of servers and clients jump: then only
+   fencing tokens help, and no two of them may be equal or out of order. HALF is 1 or 2: only that half.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE /* syscall */
 #include "clock_shim.h"
 #include "proxy.h"
 #include "redlock.h"
@@ -20,7 +22,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { NODES = 5, WORKERS = 6, KEYS = 2, TTL_MS = 1500, INTERVALS = 4000000 };
@@ -69,7 +73,7 @@ struct shared {
 };
 
 static struct shared *shared;
-static const char *program, *shared_path;
+static const char *program, *shared_path, *folder; /* of the histories */
 static uint32_t dice = 1;
 
 static unsigned roll(unsigned sides)
@@ -99,14 +103,29 @@ static void map_shared(const char *path)
 
 /* ---- A worker ------------------------------------------------------------------------------- */
 
-/* One holding, by the monotonic clock that all processes of this machine share. */
+enum outcome { UNKNOWN, FAILED, HELD };
+
+/* One acquire, and the holding after it. */
 struct interval {
-    int key, worker;
-    uint64_t began_us; /* start of the acquire */
-    uint64_t from_us;  /* end of the acquire */
-    uint64_t to_us;    /* start of the release, or the end of the validity if that is earlier */
+    int key;
+    int process; /* the number of the worker, and WORKERS more after each of its deaths */
+    enum outcome
+        outcome; /* of the acquire; UNKNOWN until it ends: for ever, if the worker was killed in it */
+    uint64_t began_ns; /* start of the acquire */
+    uint64_t from_ns;  /* end of the acquire */
+    uint64_t to_ns;    /* start of the release, or the end of the validity if that is earlier */
     uint64_t fencing_token;
 };
+
+/* The clock of valid_until_us, by the system call: neither the clock that is preloaded nor the library is trusted. */
+static uint64_t real_ns(void)
+{
+    struct timespec now;
+
+    if (syscall(SYS_clock_gettime, CLOCK_BOOTTIME, &now) != 0)
+        _exit(7);
+    return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
+}
 
 /* Reports to the judge in one write. The first report of a holding ends with the validity, because the lock of a client
    that is killed lasts until then. Each change is reported again. */
@@ -119,31 +138,28 @@ static void report(int judge, const struct interval *interval)
 static void hold(struct redlock_client *client, struct redlock_lock *lock,
                  struct interval *interval, int judge)
 {
-    const struct redlock_io *io = redlock_posix();
     unsigned turns = roll(5) == 0 ? roll(60) : roll(3);
     uint64_t now;
 
-    interval->from_us = io->now_us(NULL);
-    interval->to_us = lock->valid_until_us;
+    interval->outcome = HELD;
+    interval->to_ns = lock->valid_until_us * 1000;
     interval->fencing_token = lock->fencing_token;
-    if (redlock_remaining_ms(client, lock) == 0)
-        return;
     report(judge, interval);
     for (; turns > 0 && redlock_remaining_ms(client, lock) > 0; turns--) {
         sleep_ms((long)roll(20));
         if (roll(2) && redlock_extend(client, lock) == REDLOCK_OK) {
-            interval->to_us = lock->valid_until_us;
+            interval->to_ns = lock->valid_until_us * 1000;
             report(judge, interval);
         }
     }
-    now = io->now_us(NULL);
-    if (now < interval->to_us) {
-        interval->to_us = now;
+    now = real_ns();
+    if (now < interval->to_ns) {
+        interval->to_ns = now;
         report(judge, interval);
     }
 }
 
-static int worker(int number, int judge, int volatile_servers)
+static int worker(int process, int judge, int volatile_servers)
 {
     struct redlock_settings settings = {.longest_ttl_ms = volatile_servers ? TTL_MS : 0};
     struct redlock_node nodes[NODES];
@@ -164,15 +180,23 @@ static int worker(int number, int judge, int volatile_servers)
 
         memset(&interval, 0, sizeof interval);
         interval.key = (int)roll(KEYS);
-        interval.worker = number;
+        interval.process = process;
         redlock_lock_init(&lock, keys[interval.key], TTL_MS);
         lock.use_fencing = 1;
-        interval.began_us = redlock_posix()->now_us(NULL);
+        interval.began_ns = real_ns();
+        report(judge, &interval);
         status = (int)redlock_acquire(&client, &lock, roll(3000));
+        interval.from_ns = real_ns();
         shared->statuses[-status]++;
-        if (status == REDLOCK_OK) {
+        /* An acquire whose validity is over when it returns, as that of a stopped process may be, is no holding. */
+        if (status == REDLOCK_OK && interval.from_ns < lock.valid_until_us * 1000) {
             hold(&client, &lock, &interval, judge);
-            shared->wins[number]++;
+        } else {
+            interval.outcome = FAILED;
+            report(judge, &interval);
+        }
+        if (status == REDLOCK_OK) {
+            shared->wins[process % WORKERS]++;
             redlock_release(&client, &lock, roll(200));
         }
     }
@@ -188,7 +212,7 @@ static int by_from(const void *a, const void *b)
 
     if (x->key != y->key)
         return x->key < y->key ? -1 : 1;
-    return x->from_us < y->from_us ? -1 : x->from_us > y->from_us;
+    return x->from_ns < y->from_ns ? -1 : x->from_ns > y->from_ns;
 }
 
 static int by_fence(const void *a, const void *b)
@@ -203,11 +227,11 @@ static int by_fence(const void *a, const void *b)
 static void show(const char *what, const struct interval *a, const struct interval *b)
 {
     fprintf(stderr,
-            "# %s: key %d: worker %d from %llu to %llu us, token %llu; worker %d asked at %llu, "
-            "from %llu to %llu us, token %llu\n",
-            what, a->key, a->worker, (unsigned long long)a->from_us, (unsigned long long)a->to_us,
-            (unsigned long long)a->fencing_token, b->worker, (unsigned long long)b->began_us,
-            (unsigned long long)b->from_us, (unsigned long long)b->to_us,
+            "# %s: key %d: process %d from %llu to %llu ns, token %llu; process %d asked at %llu, "
+            "from %llu to %llu ns, token %llu\n",
+            what, a->key, a->process, (unsigned long long)a->from_ns, (unsigned long long)a->to_ns,
+            (unsigned long long)a->fencing_token, b->process, (unsigned long long)b->began_ns,
+            (unsigned long long)b->from_ns, (unsigned long long)b->to_ns,
             (unsigned long long)b->fencing_token);
 }
 
@@ -218,47 +242,126 @@ static void judge_all(struct interval *all, size_t count)
 
     qsort(all, count, sizeof *all, by_from);
     for (i = 0; i < count; i++) {
-        if (longest != NULL && longest->key == all[i].key && all[i].from_us < longest->to_us) {
+        if (longest != NULL && longest->key == all[i].key && all[i].from_ns < longest->to_ns) {
             if (shared->overlaps++ < 5)
                 show("two holders at once", longest, &all[i]);
         }
-        if (longest == NULL || longest->key != all[i].key || all[i].to_us > longest->to_us)
+        if (longest == NULL || longest->key != all[i].key || all[i].to_ns > longest->to_ns)
             longest = &all[i];
     }
     /* Sorted by token: an acquire with a smaller token must not begin after the end of one with a larger token. */
     qsort(all, count, sizeof *all, by_fence);
     longest = NULL; /* of the holdings with larger tokens, the one whose acquire ended first */
     for (i = count; i-- > 0;) {
-        if (longest != NULL && longest->key == all[i].key && longest->from_us < all[i].began_us) {
+        if (longest != NULL && longest->key == all[i].key && longest->from_ns < all[i].began_ns) {
             if (shared->disorders++ < 5)
                 show("token out of order", longest, &all[i]);
         }
         if (i + 1 < count && all[i].key == all[i + 1].key &&
             all[i].fencing_token == all[i + 1].fencing_token)
             shared->doubles++;
-        if (longest == NULL || longest->key != all[i].key || all[i].from_us < longest->from_us)
+        if (longest == NULL || longest->key != all[i].key || all[i].from_ns < longest->from_ns)
             longest = &all[i];
     }
     shared->intervals = count;
 }
 
-/* Reads the reports until the last worker has ended. A new report on a worker's last holding replaces the old one. */
-static void judge(int reports)
+/* One line of a history. */
+struct event {
+    uint64_t ns; /* UINT64_MAX: at the end */
+    size_t number;
+    int process;
+    const char *type, *f;
+};
+
+static int by_time(const void *a, const void *b)
 {
-    struct interval *all = malloc(INTERVALS * sizeof *all), one, *last[WORKERS] = {NULL};
+    const struct event *x = (const struct event *)a, *y = (const struct event *)b;
+
+    if (x->ns != y->ns)
+        return x->ns < y->ns ? -1 : 1;
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+/* The events of one lock, in their order: two of an acquire, and two of the release after a holding. A release ends at
+   once, because the client that calls it does not hold the lock from then on. */
+static size_t list_events(struct event *events, int key, const struct interval *all, size_t count)
+{
+    static const char *const ends[] = {"info", "fail", "ok"}; /* of each outcome */
+    size_t i, n = 0;
+
+    for (i = 0; i < count; i++) {
+        const struct interval *one = &all[i];
+        uint64_t end_ns = one->outcome == UNKNOWN ? UINT64_MAX : one->from_ns;
+        struct event four[] = {{one->began_ns, n, one->process, "invoke", "acquire"},
+                               {end_ns, n + 1, one->process, ends[one->outcome], "acquire"},
+                               {one->to_ns, n + 2, one->process, "invoke", "release"},
+                               {one->to_ns, n + 3, one->process, "ok", "release"}};
+        size_t own = one->key != key ? 0 : one->outcome == HELD ? 4 : 2;
+        memcpy(events + n, four, own * sizeof *four);
+        n += own;
+    }
+    qsort(events, n, sizeof *events, by_time);
+    return n;
+}
+
+/* As EDN, one event in a line, with the times since the first. */
+static void write_history(int key, const struct interval *all, size_t count)
+{
+    struct event *events = malloc((4 * count + 1) * sizeof *events);
+    char path[300];
+    FILE *file;
+    size_t i, n;
+    uint64_t ns = 0;
+
+    snprintf(path, sizeof path, "%s/lock-%d.edn", folder, key);
+    file = fopen(path, "w");
+    if (events == NULL || file == NULL)
+        die(path);
+    n = list_events(events, key, all, count);
+    for (i = 0; i < n; i++) {
+        ns = events[i].ns == UINT64_MAX ? ns : events[i].ns - events[0].ns;
+        fprintf(file, "{:process %d :type :%s :f :%s :value nil :time %llu :index %lu}\n",
+                events[i].process, events[i].type, events[i].f, (unsigned long long)ns,
+                (unsigned long)i);
+    }
+    if (fclose(file) != 0)
+        die(path);
+    free(events);
+}
+
+/* Moves the holdings to the front. Returns how many there are. */
+static size_t keep_holdings(struct interval *all, size_t count)
+{
+    size_t i, kept = 0;
+
+    for (i = 0; i < count; i++)
+        if (all[i].outcome == HELD)
+            all[kept++] = all[i];
+    return kept;
+}
+
+/* Reads the reports until the last worker has ended. A new report on a worker's last acquire replaces the old one. */
+static void judge(int reports, int has_history)
+{
+    struct interval *all = malloc(INTERVALS * sizeof *all), one, *lasts[WORKERS] = {NULL};
     size_t count = 0;
+    int key;
 
     if (all == NULL)
         die("judge");
     while (read(reports, &one, sizeof one) == (ssize_t)sizeof one) {
-        if (last[one.worker] == NULL || last[one.worker]->from_us != one.from_us) {
+        struct interval **last = &lasts[one.process % WORKERS];
+        if (*last == NULL || (*last)->began_ns != one.began_ns) {
             if (count == INTERVALS)
-                die("judge: too many holdings for its memory");
-            last[one.worker] = &all[count++];
+                die("judge: too many acquires for its memory");
+            *last = &all[count++];
         }
-        *last[one.worker] = one;
+        **last = one;
     }
-    judge_all(all, count);
+    for (key = 0; has_history && key < KEYS; key++)
+        write_history(key, all, count);
+    judge_all(all, keep_holdings(all, count));
     free(all);
     _exit(0);
 }
@@ -274,6 +377,7 @@ static struct {
     long until_ms;
 } current[NODES + WORKERS]; /* the present fault of each server and worker */
 static unsigned deaths;     /* workers that ended without being killed by the test */
+static int starts[WORKERS];
 static char text[200];
 
 static void start_worker(int number, int volatile_servers)
@@ -281,7 +385,7 @@ static void start_worker(int number, int volatile_servers)
     char words[3][16];
     pid_t parent = getpid(), child;
 
-    snprintf(words[0], sizeof words[0], "%d", number);
+    snprintf(words[0], sizeof words[0], "%d", number + WORKERS * starts[number]++);
     snprintf(words[1], sizeof words[1], "%d", to_judge);
     snprintf(words[2], sizeof words[2], "%d", volatile_servers);
     fflush(stdout);
@@ -450,6 +554,7 @@ static void start_all(int volatile_servers)
     memset(shared, 0, sizeof *shared);
     memset(faults, 0, sizeof faults);
     memset(current, 0, sizeof current);
+    memset(starts, 0, sizeof starts);
     deaths = 0;
     servers_start(servers, NODES, volatile_servers ? NULL : keeps);
     for (i = 0; i < NODES; i++) {
@@ -464,7 +569,7 @@ static void start_all(int volatile_servers)
     if (judging == 0) {
         end_with(parent);
         close(ends[1]);
-        judge(ends[0]);
+        judge(ends[0], volatile_servers);
     }
     close(ends[0]);
     to_judge = ends[1];
@@ -526,16 +631,17 @@ static void half(long ms, int volatile_servers)
 int main(int count, char **words)
 {
     char path[] = "/tmp/redlock-soak-XXXXXX", inherited[32];
-    int fd;
+    int fd, only;
     double minutes;
 
     if (count == 6 && strcmp(words[1], "worker") == 0) {
         map_shared(words[2]);
         return worker(atoi(words[3]), atoi(words[4]), atoi(words[5]));
     }
-    minutes = count == 3 ? atof(words[1]) : 0;
+    minutes = count == 4 || count == 5 ? atof(words[1]) : 0;
+    only = count == 5 ? atoi(words[4]) : 0;
     if (minutes <= 0) {
-        fprintf(stderr, "usage: soak MINUTES CLOCK_SHIM\n");
+        fprintf(stderr, "usage: soak MINUTES CLOCK_SHIM FOLDER [HALF]\n");
         return 2;
     }
     fd = mkstemp(path);
@@ -543,12 +649,15 @@ int main(int count, char **words)
         die(path);
     snprintf(inherited, sizeof inherited, "/proc/self/fd/%d", fd);
     program = words[0];
+    folder = words[3];
     shared_path = inherited;
     map_shared(inherited);
     setenv("REDLOCK_CLOCKS", inherited, 1); /* for servers and workers that are started later */
     setenv("LD_PRELOAD", words[2], 1);
     signal(SIGPIPE, SIG_IGN);
-    half((long)(minutes * 30000), 1);
-    half((long)(minutes * 30000), 0);
+    if (only != 2)
+        half((long)(minutes * 30000), 1);
+    if (only != 1)
+        half((long)(minutes * 30000), 0);
     return done_testing();
 }
