@@ -430,8 +430,8 @@ demo: deps-demo ## five real servers, and the lock at work on them
 model: deps-model ## check the models of the rules with spin (test/model/model.sh build full: all of them)
 	prove -e 'sh' test/model/model.sh :: $(B)
 
-interop: deps-interop ## this library and node-redlock (through npm) on the same lock
-	prove -e 'sh' test/interop/interop.sh :: $(B)
+interop: deps-others ## this library and others (of npm, PHP, Python) on the same lock, also while clients and servers are killed
+	prove -v -e 'sh' test/interop/interop.sh test/interop/kills.sh :: $(B)
 
 MACHINES = arm mips powerpc s390x i386 musl cortex-m4
 machines: deps-machines ## MACHINES="..." the tests on other machines, by qemu: 32 bits, big-endian, musl, Cortex-M4

@@ -29,6 +29,8 @@ windows='demo x86_64-w64-mingw32-gcc:gcc-mingw-w64-x86-64 /usr/lib/wine/wine64:w
 debian='gcc dpkg-buildpackage:dpkg-dev dh:debhelper lintian:lintian pkg-config:pkg-config'
 prove='frama-c:frama-c-base prove:perl'
 interop='demo node:nodejs npm:npm prove:perl'
+others='interop php:php-cli /usr/share/doc/php-redis:php-redis /usr/share/php/Malkusch/Lock:php-malkusch-lock
+ /usr/lib/python3/dist-packages/redis:python3-redis'
 bench='demo gcc strace:strace valgrind:valgrind gnuplot:gnuplot-nox etcd:etcd-server node:nodejs npm:npm python3:python3
  /usr/include/hiredis/hiredis.h:libhiredis-dev /usr/lib/python3/dist-packages/redis:python3-redis'
 figures='demo gcc strace:strace valgrind:valgrind arm-none-eabi-gcc:gcc-arm-none-eabi
@@ -57,7 +59,7 @@ transports='demo gcc tls openssl:openssl ip:iproute2
 static='musl-gcc:musl-tools'
 cli='demo gcc static ps:procps mandoc:mandoc groff:groff-base systemd-analyze:systemd bash:bash'
 cli_tls='cli tls openssl:openssl'
-parts='test interop bench figures lwip_board machines'
+parts='test others bench figures lwip_board machines'
 
 missing=
 look_for() { # ITEM ...
