@@ -317,6 +317,15 @@ static void turn_with_job(void)
     session_serve(&session, fds);
 }
 
+/* Ctrl-C may have ended the job before this process took note of it. */
+static void note_interrupt(void)
+{
+    int number, by_terminal;
+
+    while ((number = next_signal(&by_terminal)) != 0)
+        run.interrupted |= number == SIGINT && by_terminal;
+}
+
 /* Waits until the job is over. */
 static struct job_end supervise(void)
 {
@@ -337,8 +346,10 @@ static struct job_end supervise(void)
             say(LOG_ERROR, "%s: %s; the command was killed", run.name,
                 cause_of_delay(now, pause_us));
         }
-        if (is_over)
+        if (is_over) {
+            note_interrupt();
             return end;
+        }
         look_at_lock(now, pause_us);
         forward_signals();
         turn_with_job();
