@@ -396,7 +396,9 @@ int options_take(int verb, const char *name, int count, char **words)
     config_load(options.config != NULL ? options.config : "/etc/redlock.conf",
                 options.config != NULL, take_from_file);
     if (options.ttl_ms < 0 && verb != ACQUIRE)
-        options.ttl_ms = TTL_DEFAULT_MS;
+        options.ttl_ms = options.longest_ttl_ms > 0 && options.longest_ttl_ms < TTL_DEFAULT_MS
+                             ? options.longest_ttl_ms
+                             : TTL_DEFAULT_MS;
     return count;
 }
 

@@ -110,7 +110,7 @@ void session_open(struct session *session, const char *name)
     settings.stall_ms = settings.node_timeout_ms * FIRST_TIMES;
     settings.fair = 1;
     settings.longest_ttl_ms = (uint32_t)options.longest_ttl_ms;
-    if (options.longest_ttl_ms > 0 && options.force == NULL &&
+    if (options.longest_ttl_ms > 0 &&
         (options.ttl_ms > options.longest_ttl_ms || options.min_hold_ms > options.longest_ttl_ms))
         die(EXIT_USAGE, "--ttl and --min-hold: at most longest-ttl, which is %ld ms",
             options.longest_ttl_ms);
@@ -176,7 +176,6 @@ void session_adopt(struct session *session)
     session->lock->label = session->value + TOKEN_DIGITS;
     session->lock->label_size = (uint8_t)strlen(session->value + TOKEN_DIGITS);
     session->lock->members = (redlock_mask)((1UL << target_count) - 1);
-    session->lock->ttl_ms = TTL_DEFAULT_MS;
     if (redlock_adopt(&session->client, session->lock, 0) != REDLOCK_OK)
         die(EXIT_BUG, "an internal error");
 }

@@ -779,6 +779,8 @@ static void longest_ttl(void)
 {
     struct beat *a = map_beat(beat_path("a"));
     struct program run;
+    char token[300];
+    int votes = 0;
 
     nodes(3);
     is_int(redlock("run", "--longest-ttl", "60", "x", "true", NULL), 64,
@@ -786,7 +788,13 @@ static void longest_ttl(void)
     setenv("REDLOCK_LONGEST_TTL", "20", 1);
     is_int(redlock("run", "-t", "30", "x", "true", NULL), 64, "a ttl that is longer: 64");
     ok(strstr(wrote(last, 'e'), "longest-ttl") != NULL, "it says why");
+    setenv("REDLOCK_LONGEST_TTL", "2", 1); /* the servers will soon be so old */
+    ok(until(votes || (votes = redlock("run", "-n", "x", "true", NULL) == 0), WAIT_MS),
+       "then the default of --ttl is not longer");
+    redlock("acquire", "-t", "1", "x", NULL);
+    ok(redlock_with(line_of(last, token), "release", "x", NULL) != 64, "nor that of release");
     unsetenv("REDLOCK_LONGEST_TTL");
+    ask_all("FLUSHALL");
     run = start("run", "-t", "30", "x", self, "beat", beat_path("a"), NULL);
     ok(beats(a) && on_all("redlock:x"), "held");
     server_kill(&servers[0]);
