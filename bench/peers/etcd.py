@@ -1,48 +1,85 @@
-# etcd.py - the lock of etcd, through its JSON gateway on one connection. Called by peers.sh, which describes the arguments.
-# It has no settings: etcd queues and notifies waiters.
+# etcd.py - the lock of etcd, through its JSON gateway on one connection. Called as lib.sh says. It has no settings: etcd queues
+# and notifies waiters. A call that fails, or is not answered within a second, goes to the next member, for five seconds.
+# The mode "leader" prints the addresses, that of the leader first.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
 import base64
 import http.client
+import itertools
 import json
 import sys
+import threading
 import time
 
-mode, number, setting, address = sys.argv[1:5]
-server = http.client.HTTPConnection(address)
-NAME = base64.b64encode(b'etcd').decode()
+import slots
+
+mode, number, setting = sys.argv[1:4]
+slot = slots.divide(mode)
+NAME = base64.b64encode(b'etcd%d' % slot).decode()
 
 
 def now():
     return time.monotonic_ns() / 1000
 
 
-def call(path, **body):
-    server.request('POST', '/v3/' + path, json.dumps(body))
-    answer = json.load(server.getresponse())
-    if 'error' in answer:
-        sys.exit('etcd: ' + answer['error'])
-    return answer
+class Client:
+    def __init__(self):
+        self.members = itertools.cycle([http.client.HTTPConnection(address, timeout=1) for address in sys.argv[4:]])
+        self.member = next(self.members)
+
+    def call(self, path, **body):
+        until = now() + 5e6
+        while True:
+            try:
+                self.member.request('POST', '/v3/' + path, json.dumps(body))
+                answer = json.load(self.member.getresponse())
+                if 'error' not in answer:
+                    return answer
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                answer = {'error': str(error)}
+            self.member.close()
+            if now() > until:
+                raise TimeoutError('etcd: %s' % answer['error'])
+            self.member = next(self.members)
 
 
-lease = call('lease/grant', TTL=30)['ID']
+def keep_alive():
+    other = Client()
+    while True:
+        time.sleep(2)
+        other.call('lease/keepalive', ID=lease)
+
+
+def leader():
+    states = {}
+    for address in sys.argv[4:]:
+        member = http.client.HTTPConnection(address, timeout=1)
+        member.request('POST', '/v3/maintenance/status', '{}')
+        states[address] = json.load(member.getresponse())
+    print(*sorted(states, key=lambda a: states[a]['header']['member_id'] != states[a]['leader']))
 
 
 def acquire():
-    return call('lock/lock', name=NAME, lease=lease)['key']
+    return client.call('lock/lock', name=NAME, lease=lease)['key']
 
 
 def release(key):
-    call('lock/unlock', key=key)
+    client.call('lock/unlock', key=key)
 
 
+if mode == 'leader':
+    leader()
+    sys.exit()
+client = Client()
+lease = client.call('lease/grant', TTL=10)['ID']
+threading.Thread(target=keep_alive, daemon=True).start()
 if mode == 'pairs':
     for _ in range(int(number)):
         start = now()
         release(acquire())
         print('%.1f' % (now() - start))
-else:
+elif mode == 'contend':
     until = now() + int(number) * 1000
     while now() < until:
         print('W %.1f' % now())
@@ -52,3 +89,5 @@ else:
         print('R %.1f' % now())
         release(key)
         time.sleep(0.005)
+else:
+    slots.measure(slot, int(number), acquire, release)

@@ -1,5 +1,6 @@
 /* hiredis.c - a Redlock on hiredis like that of the C++ libraries: it asks one node after the other and waits for each
-   reply. Called by peers.sh. Default settings: three attempts, pauses of up to 200 ms; best: pauses of up to 2 ms.
+   reply. Called as lib.sh says. Default settings: three attempts, pauses of up to 200 ms, no time limit for a reply, no new
+   connections; best: pauses of up to 2 ms, and 50 ms for a reply or a connection, which is then made anew for the next command.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -8,14 +9,16 @@
 
 #include <hiredis/hiredis.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-enum { NODES_MAX = 7, TTL_MS = 10000 };
+enum { NODES_MAX = 7, TTL_MS = 10000, LOAD = 64 };
 
 static redisContext *nodes[NODES_MAX];
 static int count;
 static long pause_us = 200000;
-static char token[41];
+static struct timeval limit; /* of a reply, and of a connection; 0: none */
+static char key[32] = "hiredis", token[41];
 
 static const char script[] =
     "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end";
@@ -33,12 +36,34 @@ static void new_token(void)
         snprintf(token + 2 * i, 3, "%02x", bytes[i]);
 }
 
-static void release(void)
+/* The reply, or NULL. */
+static redisReply *ask(redisContext *node, const char *command, ...)
 {
-    int i;
+    redisReply *reply;
+    va_list words;
 
-    for (i = 0; i < count; i++)
-        freeReplyObject(redisCommand(nodes[i], "EVAL %s 1 hiredis %s", script, token));
+    if (limit.tv_usec != 0 && node->err) {
+        if (redisReconnect(node) != REDIS_OK)
+            return NULL;
+        redisSetTimeout(node, limit);
+    }
+    va_start(words, command);
+    reply = (redisReply *)redisvCommand(node, command, words);
+    va_end(words);
+    return reply;
+}
+
+/* Whether a majority has deleted the key. */
+static int release(void)
+{
+    int i, deleted = 0;
+
+    for (i = 0; i < count; i++) {
+        redisReply *reply = ask(nodes[i], "EVAL %s 1 %s %s", script, key, token);
+        deleted += reply != NULL && reply->integer == 1;
+        freeReplyObject(reply);
+    }
+    return deleted > count / 2;
 }
 
 static int acquire(void)
@@ -50,8 +75,7 @@ static int acquire(void)
         double start = now_us();
         new_token();
         for (i = 0; i < count; i++) {
-            redisReply *reply =
-                (redisReply *)redisCommand(nodes[i], "SET hiredis %s NX PX %d", token, TTL_MS);
+            redisReply *reply = ask(nodes[i], "SET %s %s NX PX %d", key, token, TTL_MS);
             granted += reply != NULL && reply->str != NULL && strcmp(reply->str, "OK") == 0;
             freeReplyObject(reply);
         }
@@ -63,32 +87,39 @@ static int acquire(void)
     return 0;
 }
 
-int main(int argc, char **argv)
+static int dial(char **addresses)
 {
-    double until;
-    long n;
-
-    if (argc < 5)
-        return 2;
-    n = strtol(argv[2], NULL, 10);
-    srand((unsigned)getpid());
-    if (strcmp(argv[3], "best") == 0)
-        pause_us = 2000;
-    for (count = 0; count + 4 < argc && count < NODES_MAX; count++) {
-        char *address = argv[count + 4], *colon = strrchr(address, ':');
+    for (count = 0; addresses[count] != NULL && count < NODES_MAX; count++) {
+        char *colon = strrchr(addresses[count], ':');
         *colon = '\0';
-        nodes[count] = redisConnect(address, atoi(colon + 1));
+        nodes[count] = limit.tv_usec == 0
+                           ? redisConnect(addresses[count], atoi(colon + 1))
+                           : redisConnectWithTimeout(addresses[count], atoi(colon + 1), limit);
+        *colon = ':';
         if (nodes[count] == NULL || nodes[count]->err)
-            return 1;
+            return 0;
+        if (limit.tv_usec != 0)
+            redisSetTimeout(nodes[count], limit);
     }
-    for (; strcmp(argv[1], "pairs") == 0 && n > 0; n--) {
+    return 1;
+}
+
+static int pairs(long n)
+{
+    for (; n > 0; n--) {
         double start = now_us();
         if (!acquire())
             return 1;
         release();
         printf("%.1f\n", now_us() - start);
     }
-    until = now_us() + (double)n * 1000;
+    return 0;
+}
+
+static int contend(long ms)
+{
+    double until = now_us() + (double)ms * 1000;
+
     while (now_us() < until) {
         printf("W %.1f\n", now_us());
         while (!acquire())
@@ -100,5 +131,69 @@ int main(int argc, char **argv)
         release();
         usleep(5000);
     }
+    return 0;
+}
+
+/* 1 if it has succeeded. */
+static int noted(const char *what, int (*operation)(void), int slot, int logged)
+{
+    int done;
+
+    if (logged)
+        printf("%s %d %.1f\n", what, slot, now_us());
+    done = operation();
+    if (logged)
+        printf("%s %d %.1f\n", done ? "+" : "-", slot, now_us());
+    if (!done)
+        usleep(10000);
+    return done;
+}
+
+static int faults(long ms, int slot)
+{
+    int phase;
+
+    snprintf(key, sizeof key, "hiredis-%d", (int)getpid());
+    for (phase = 0; phase < 2; phase++) {
+        double until = now_us() + (phase == 0 ? 1e6 : (double)ms * 1e3);
+        while (now_us() < until)
+            if (noted("a", acquire, slot, phase))
+                noted("r", release, slot, phase);
+        if (phase == 0)
+            puts("idle");
+        while (phase == 0 && getchar() != EOF)
+            continue;
+        if (phase == 0)
+            alarm((unsigned)(ms / 1000 + 10));
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    int slot = 0;
+    long n;
+
+    if (argc < 5)
+        return 2;
+    n = strtol(argv[2], NULL, 10);
+    if (strcmp(argv[3], "best") == 0) {
+        pause_us = 2000;
+        limit.tv_usec = 50000;
+    }
+    setvbuf(stdout, NULL, _IOLBF, 0); /* it may hang later */
+    if (strcmp(argv[1], "load") == 0)
+        while (slot < LOAD - 1 && fork() != 0)
+            slot++;
+    srand((unsigned)getpid());
+    if (!dial(argv + 4))
+        return 1;
+    if (strcmp(argv[1], "pairs") == 0)
+        return pairs(n);
+    if (strcmp(argv[1], "contend") == 0)
+        return contend(n);
+    faults(n, slot);
+    while (wait(NULL) > 0)
+        continue;
     return 0;
 }

@@ -9,12 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FLIGHT = 64 };
+enum { FLIGHT = 64, PATIENCE_MS = 5000 };
 
 static struct redlock_node nodes[REDLOCK_NODES_MAX];
 static struct redlock_client client;
 static struct redlock_lock locks[FLIGHT];
-static char names[FLIGHT][16];
+static char names[FLIGHT][32];
 static unsigned count;
 
 static void pairs(long n)
@@ -29,35 +29,78 @@ static void pairs(long n)
     }
 }
 
-/* Each lock is acquired again as soon as it is released. */
-static void flight(long n)
+static void note(int logged, const char *what, const struct redlock_lock *lock)
 {
-    double start = now_us();
+    if (logged)
+        printf("%s %d %.1f\n", what, (int)(lock - locks), now_us());
+}
+
+/* Starts what comes next for a lock: a release if it is held, else an acquire. */
+static void go_on(struct redlock_lock *lock, int logged)
+{
+    note(logged, lock->valid_until_us != 0 ? "r" : "a", lock);
+    if (lock->valid_until_us != 0)
+        redlock_release_start(&client, lock, PATIENCE_MS);
+    else
+        redlock_acquire_start(&client, lock, PATIENCE_MS);
+}
+
+/* Acquires each lock again as soon as it is released, `most` times in all, or until that time. */
+static void flight(long most, double until_us, int logged)
+{
+    unsigned i, busy = FLIGHT;
     long done = 0;
-    unsigned i;
 
     for (i = 0; i < FLIGHT; i++)
-        redlock_acquire_start(&client, &locks[i], 5000);
-    while (done < n) {
-        uint8_t events[REDLOCK_NODES_MAX];
-        uint64_t wait_us = redlock_tick(&client);
-        struct redlock_lock *lock = redlock_next_completed(&client);
-        int ended = lock != NULL;
-        for (; lock != NULL; lock = redlock_next_completed(&client))
-            if (lock->valid_until_us != 0)
-                redlock_release_start(&client, lock, 5000);
-            else if (++done < n)
-                redlock_acquire_start(&client, lock, 5000);
-        if (ended)
-            continue; /* the next tick sends the commands of the new operations */
-        for (i = 0; i < count; i++)
-            events[i] = (uint8_t)redlock_wanted_events(&client, i);
-        redlock_posix()->wait(NULL, nodes, count, wait_us, events);
-        for (i = 0; i < count; i++)
-            if (events[i] != 0)
-                redlock_handle_events(&client, i, events[i]);
+        go_on(&locks[i], logged);
+    while (busy > 0) {
+        struct redlock_lock *lock = redlock_turn(&client, REDLOCK_NEVER);
+        for (; lock != NULL; lock = redlock_next_completed(&client)) {
+            note(logged, lock->status == REDLOCK_OK ? "+" : "-", lock);
+            done += lock->operation == REDLOCK_OP_RELEASE;
+            if (lock->valid_until_us == 0 && (done >= most || now_us() > until_us))
+                busy--;
+            else
+                go_on(lock, logged);
+        }
     }
-    printf("%.1f\n", (double)n / (now_us() - start) * 1e6);
+}
+
+/* With one lock, through the blocking calls. */
+static void in_turn(double until_us, int logged)
+{
+    struct redlock_lock *lock = &locks[0];
+
+    while (now_us() < until_us) {
+        note(logged, "a", lock);
+        redlock_acquire(&client, lock, PATIENCE_MS);
+        note(logged, lock->status == REDLOCK_OK ? "+" : "-", lock);
+        if (lock->status != REDLOCK_OK)
+            continue;
+        note(logged, "r", lock);
+        redlock_release(&client, lock, PATIENCE_MS);
+        note(logged, lock->status == REDLOCK_OK ? "+" : "-", lock);
+    }
+}
+
+static void faults(long ms, int load)
+{
+    int phase, i;
+
+    setvbuf(stdout, NULL, _IOLBF, 0); /* it may hang later */
+    for (phase = 0; phase < 2; phase++) {
+        double until_us = now_us() + (phase == 0 ? 1e6 : (double)ms * 1e3);
+        if (load)
+            flight(0x7fffffff, until_us, phase);
+        else
+            in_turn(until_us, phase);
+        for (i = 0; phase == 0 && i < (load ? FLIGHT : 1); i++)
+            puts("idle");
+        while (phase == 0 && getchar() != EOF)
+            continue;
+        if (phase == 0)
+            alarm((unsigned)(ms / 1000 + 10));
+    }
 }
 
 static void contend(long ms)
@@ -79,27 +122,36 @@ static void contend(long ms)
 
 int main(int argc, char **argv)
 {
-    static const struct redlock_settings settings = {.node_timeout_ms = 1000, .stall_ms = 5000};
+    static const struct redlock_settings patient = {.node_timeout_ms = 1000, .stall_ms = 5000};
+    double start = now_us();
     long n;
     unsigned i;
+    int load, faulty;
 
     if (argc < 5)
         return 2;
     n = strtol(argv[2], NULL, 10);
+    load = strcmp(argv[1], "load") == 0;
+    faulty = load || strcmp(argv[1], "faults") == 0;
     for (count = 0; count + 4 < (unsigned)argc && count < REDLOCK_NODES_MAX; count++)
         nodes[count].address = argv[count + 4];
-    if (redlock_init(&client, redlock_posix(), nodes, count, &settings) != REDLOCK_OK)
+    if (redlock_init(&client, redlock_posix(), nodes, count, faulty ? NULL : &patient) !=
+        REDLOCK_OK)
         return 1;
     for (i = 0; i < FLIGHT; i++) {
-        snprintf(names[i], sizeof names[i], "ours%02u", i);
+        snprintf(names[i], sizeof names[i], "ours%02u-%d", i, faulty ? (int)getpid() : 0);
         redlock_lock_init(&locks[i], names[i], 10000);
     }
-    if (strcmp(argv[1], "pairs") == 0)
+    if (faulty) {
+        faults(n, load);
+    } else if (strcmp(argv[1], "pairs") == 0) {
         pairs(n);
-    else if (strcmp(argv[1], "flight") == 0)
-        flight(n);
-    else
+    } else if (strcmp(argv[1], "flight") == 0) {
+        flight(n, now_us() + 1e9, 0);
+        printf("%.1f\n", (double)n / (now_us() - start) * 1e6);
+    } else {
         contend(n);
+    }
     redlock_deinit(&client);
     return 0;
 }
