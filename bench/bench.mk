@@ -53,3 +53,7 @@ bench-quick: ## the same in a minute, without the other locks
 bench bench-quick: deps-bench
 	@$(MAKE) -s $(B)/bench $(B)/instructions $(B)/instructions-single $(B)/handover $(B)/conditions $(B)/wide $(B)/peers/ours
 	@bench/bench.sh $(B) $(if $(findstring quick,$@),quick,full)
+
+bench-faults: deps-bench ## this library and other locks while servers hang, refuse, answer late; its table and picture
+	@$(MAKE) -s $(B)/peers/ours
+	@bench/bench.sh $(B) faults

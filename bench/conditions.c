@@ -1,5 +1,4 @@
-/* conditions.c - the time of an acquire when servers hang or refuse connections, and the cost of an operation when a
-   program holds many locks. Medians; the ratios are to the same measurement without faults right before.
+/* conditions.c - the cost of an operation when a program holds many locks.
 
    conditions [QUICK]    QUICK: a tenth of the rounds
 
@@ -21,8 +20,7 @@ static struct redlock_node nodes[NODES];
 static struct redlock_client client;
 static struct redlock_lock probe, held[HELD_MAX];
 static char names[HELD_MAX][16];
-static double acquires_us[SAMPLES], pairs_us[SAMPLES];
-static long samples = SAMPLES, failures;
+static long samples = SAMPLES;
 
 static void begin(const struct redlock_settings *settings)
 {
@@ -34,59 +32,13 @@ static void begin(const struct redlock_settings *settings)
     redlock_lock_init(&probe, "probe", 30000);
 }
 
-/* The median time of an acquire; the slowest of the first hundred in *slowest_us. */
-static double acquire_us(double *slowest_us)
+static void turn_over(void)
 {
     long i;
 
-    *slowest_us = 0;
     for (i = 0; i < samples; i++) {
-        double start = now_us();
-        failures += redlock_acquire(&client, &probe, 0) != REDLOCK_OK;
-        acquires_us[i] = now_us() - start;
+        redlock_acquire(&client, &probe, 0);
         redlock_release(&client, &probe, 1000);
-        pairs_us[i] = now_us() - start;
-        if (i < 100 && acquires_us[i] > *slowest_us)
-            *slowest_us = acquires_us[i];
-    }
-    return quantile(acquires_us, samples, 0.5);
-}
-
-static void hang(int count)
-{
-    for (; count > 0; count--)
-        server_pause(&servers[NODES - count]);
-}
-
-static void faults(void)
-{
-    static const struct redlock_settings usual = {.node_timeout_ms = 50};
-    static const char *const what[] = {"one hung", "one refuses", "two hung", "one of each"};
-    double healthy, slowest, first, now;
-    int i;
-
-    printf("\nAcquire with faulty servers, 5 nodes, defaults, %ld in each: median us\n", samples);
-    printf("              no fault     faulty     ratio   slowest of the first 100   no lock\n");
-    for (i = 0; i < 4; i++) {
-        begin(&usual);
-        acquire_us(&slowest); /* until all nodes are connected */
-        healthy = acquire_us(&slowest);
-        failures = 0;
-        if (i != 1)
-            hang(i == 2 ? 2 : 1);
-        if (i & 1)
-            server_kill(&servers[0]);
-        acquire_us(&first);
-        now = acquire_us(&slowest);
-        printf("%-12s  %8.1f     %8.1f   %5.2f   %12.1f               %8ld\n", what[i], healthy,
-               now, now / healthy, first, failures);
-        figure("faults", what[i], 5, "ratio", now / healthy);
-        figure("faults", what[i], 5, "first_us", first);
-        server_resume(&servers[NODES - 1]);
-        server_resume(&servers[NODES - 2]);
-        if (i & 1)
-            server_restart(&servers[0]);
-        redlock_deinit(&client);
     }
 }
 
@@ -140,15 +92,15 @@ static void many_held(void)
     printf("\nLocks held with auto-extension, TTL 3 s\n");
     printf("    held   pair of another lock, CPU   ratio   extension, CPU us   lost\n");
     for (n = 0; n < 5; n++) {
-        double before, slowest, pair, each;
+        double before, pair, each;
         long extended, lost = 0;
         begin(&patient);
         for (i = 0; i < counts[n]; i++)
             snprintf(names[i], sizeof names[i], "held%05d", i);
         hold(counts[n], 600000); /* a TTL so long that none is extended meanwhile */
-        acquire_us(&slowest);
+        turn_over();
         before = cpu_us();
-        acquire_us(&slowest);
+        turn_over();
         pair = (cpu_us() - before) / (double)samples;
         first = n == 0 ? pair : first;
         for (i = 0; i < counts[n]; i++)
@@ -180,7 +132,6 @@ int main(int argc, char **argv)
     (void)argv;
     samples = argc > 1 ? SAMPLES / 10 : SAMPLES;
     servers_start(servers, NODES, NULL);
-    faults();
     many_held();
     return 0;
 }

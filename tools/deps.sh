@@ -32,7 +32,7 @@ interop='demo node:nodejs npm:npm prove:perl'
 others='interop php:php-cli /usr/share/doc/php-redis:php-redis /usr/share/php/Malkusch/Lock:php-malkusch-lock
  /usr/lib/python3/dist-packages/redis:python3-redis'
 bench='demo gcc strace:strace valgrind:valgrind gnuplot:gnuplot-nox etcd:etcd-server node:nodejs npm:npm python3:python3
- /usr/include/hiredis/hiredis.h:libhiredis-dev /usr/lib/python3/dist-packages/redis:python3-redis'
+ nft:nftables ip:iproute2 /usr/include/hiredis/hiredis.h:libhiredis-dev /usr/lib/python3/dist-packages/redis:python3-redis'
 figures='demo gcc strace:strace valgrind:valgrind arm-none-eabi-gcc:gcc-arm-none-eabi
  /usr/lib/arm-none-eabi/newlib:libnewlib-arm-none-eabi arm-linux-gnueabihf-gcc:gcc-arm-linux-gnueabihf
  /usr/arm-linux-gnueabihf/include/stdio.h:libc6-dev-armhf-cross'

@@ -8,6 +8,7 @@ import base64
 import http.client
 import itertools
 import json
+import os
 import sys
 import threading
 import time
@@ -16,7 +17,8 @@ import slots
 
 mode, number, setting = sys.argv[1:4]
 slot = slots.divide(mode)
-NAME = base64.b64encode(b'etcd%d' % slot).decode()
+# With failed servers a key of an earlier client may live on for the TTL of its lease.
+NAME = base64.b64encode(b'etcd' if mode in ('pairs', 'contend') else b'etcd-%d' % os.getpid()).decode()
 
 
 def now():
@@ -51,13 +53,20 @@ def keep_alive():
         other.call('lease/keepalive', ID=lease)
 
 
-def leader():
-    states = {}
-    for address in sys.argv[4:]:
-        member = http.client.HTTPConnection(address, timeout=1)
-        member.request('POST', '/v3/maintenance/status', '{}')
-        states[address] = json.load(member.getresponse())
-    print(*sorted(states, key=lambda a: states[a]['header']['member_id'] != states[a]['leader']))
+def leader_first():
+    """Waits until all members answer and agree on the leader."""
+    while True:
+        try:
+            states = {}
+            for address in sys.argv[4:]:
+                member = http.client.HTTPConnection(address, timeout=1)
+                member.request('POST', '/v3/maintenance/status', '{}')
+                states[address] = json.load(member.getresponse())
+            if len({state['leader'] for state in states.values()}) == 1:
+                return sorted(states, key=lambda a: states[a]['header']['member_id'] != states[a]['leader'])
+        except (OSError, http.client.HTTPException, ValueError, KeyError):
+            pass
+        time.sleep(0.1)
 
 
 def acquire():
@@ -69,7 +78,7 @@ def release(key):
 
 
 if mode == 'leader':
-    leader()
+    print(*leader_first())
     sys.exit()
 client = Client()
 lease = client.call('lease/grant', TTL=10)['ID']

@@ -40,13 +40,13 @@ begin() { # FAULT ADDRESS ...
     shift
     case $fault in
     stopped | load) signal STOP "$1" ;;
-    two-stopped) signal STOP "$1" "$2" ;;
+    two-stopped) signal STOP "$1" ${2:+"$2"} ;;
     refuses) signal KILL "$1" ;;
     drops) signal STOP "$1"; drop "${1#*:}" ;; # stopped as well: a member of etcd has other connections
     late) kill -USR1 "$late" ;;
-    forgotten) # the connections that there are now
-        for address in "$@"; do ss -Htn state established "dport = :${address#*:}"; done |
-            awk '{ sub(/.*:/, "", $3); print $3 }' | listed >"$folder/forgotten"
+    forgotten) # the connections that there are now, but those of a member of etcd to itself
+        for address in "$@"; do ss -Htnp state established "dport = :${address#*:}"; done |
+            awk '!/"etcd"/ { sub(/.*:/, "", $3); print $3 }' | listed >"$folder/forgotten"
         drop "$(cat "$folder/forgotten")" ;;
     esac
 }
@@ -57,7 +57,7 @@ repair() { # FAULT PEER ADDRESS ...
     refuses)
         port=${1#*:}
         case $peer in
-        etcd-3) start_member etcd-3 "$port" "$(tr ' ' '\n' <"$folder/etcd-3.ports" | grep -A1 -x "$port" | tail -n 1)" ;;
+        etcd-3) start_member etcd-3 "$port" "$(cat "$folder/$port.peer")" ;;
         *) start_server "$port" --port "$port"; echo "$server" >"$folder/$port.pid" ;;
         esac ;;
     drops | forgotten) nft flush chain ip redlock input ;;
@@ -74,23 +74,26 @@ repair() { # FAULT PEER ADDRESS ...
 
 # ---- One measurement
 
+in_order() { # PEER - the addresses of its servers, first the one that fails
+    case $1 in
+    etcd-3) run etcd-3 leader 0 default ;;
+    *) addresses "$1" ;;
+    esac
+}
 idle() { [ "$(grep -c idle "$folder/log")" -ge "$1" ]; }
 measure() { # FAULT PEER SETTING - what the client did is in $folder/log
-    mode=faults ms=2000 slots=1
+    mode=faults ms=3000 slots=1
     [ "$1" != load ] || mode=load slots=64
     [ "$1" != paused ] || ms=4000
-    case $2 in
-    etcd-3) used=$(run etcd-3 leader 0 default) ;;
-    *) used=$(addresses "$2") ;;
-    esac
-    asked=$used
+    used=$(in_order "$2") asked=$used
     if [ "$1" = late ]; then
         rm -f "$folder/late"
-        tied $python bench/peers/late.py "${used%% *}" "$folder/late" &
+        tied $python bench/peers/late.py "${used%% *}" "$folder/late" 2>>"$folder/errors" &
         late=$!
         until_so test -s "$folder/late"
         asked=$(echo "$used" | sed "s/^[^ ]*/$(cat "$folder/late")/")
     fi
+    rm -f "$folder/log" # until the client has opened its own, it is not idle
     mkfifo "$folder/go"
     exec 3<>"$folder/go"
     # shellcheck disable=SC2086 # lists of words
@@ -98,6 +101,7 @@ measure() { # FAULT PEER SETTING - what the client did is in $folder/log
         { exec 3>&-; run "$2" $mode $ms "$3" $asked; } <"$folder/go" >"$folder/log" 2>>"$folder/errors" &
         client=$!
         until_so idle $slots || echo "$2 does not work: $(tail -n 1 "$folder/errors")"
+        [ "$1" = late ] || used=$(in_order "$2") # there may be a new leader
         begin "$1" $used
         exec 3>&-
         if [ "$1" = paused ]; then
@@ -131,7 +135,7 @@ note() { # FAULT WHO - lines for the CSV
 # ---- The table
 
 titles=$(cat bench/peers/titles.awk)
-printf '\nMilliseconds, 5 servers, TTL 10 s, measured on %s\n\n' "$(date +%Y-%m-%d)"
+printf '\nFailed servers, TTL 10 s, milliseconds, measured on %s\n\n' "$(date +%Y-%m-%d)"
 echo '| fault | client | acquire: median | 99 % | longest | failed | release: median | 99 % | longest | failed |'
 echo '|---|---|---|---|---|---|---|---|---|---|'
 for fault in $faults; do
@@ -143,7 +147,7 @@ for fault in $faults; do
             measure "$fault" "$peer" $setting
             operations >"$folder/operations"
             note "$fault" "$peer-$setting" >"$folder/noted"
-            cat "$folder/noted" >>"$figures"
+            tee -a "$figures" <"$folder/noted" >>"$folder/all"
             awk -F, "$titles"'
                 NR == 1 { printf "| %s | %s |", fault(substr($1, 8)), title($2) }
                 $4 ~ /_all$/ { printf " %d of %d |", failed, $5; next }
@@ -153,4 +157,27 @@ for fault in $faults; do
         done
     done
 done
+
+# ---- The same in short
+
+awk -F, "$titles"'
+    { split($4, what, "_"); sub(/^faults-/, "", $1); value[$1, $2, what[1], what[2]] = $5 }
+    !($1 in seen) { seen[$1]; faults[++rows] = $1 }
+    !($2 in seen) { seen[$2]; clients[++columns] = $2 }
+    function cell(f, c,    all, failed) {
+        all = value[f, c, "acquire", "all"]; failed = value[f, c, "acquire", "failed"]
+        if (all == 0) return "-"
+        return (failed == all ? "fails" : ms(value[f, c, "acquire", "p50"])) "; " ms(value[f, c, "acquire", "longest"])
+    }
+    END {
+        printf "\n| acquire: median; longest |"
+        for (c = 1; c <= columns; c++) printf " %s |", title(clients[c])
+        printf "\n|---|"
+        for (c = 1; c <= columns; c++) printf "---|"
+        for (f = 1; f <= rows; f++) {
+            printf "\n| %s |", fault(faults[f])
+            for (c = 1; c <= columns; c++) printf " %s |", cell(faults[f], clients[c])
+        }
+        print ""
+    }' "$folder/all"
 echo "$missing"

@@ -149,24 +149,27 @@ static int noted(const char *what, int (*operation)(void), int slot, int logged)
     return done;
 }
 
-static int faults(long ms, int slot)
+static void work(long ms, int slot, int logged)
 {
-    int phase;
+    double until = now_us() + (double)ms * 1e3;
 
+    while (now_us() < until)
+        if (noted("a", acquire, slot, logged))
+            noted("r", release, slot, logged);
+}
+
+static void faults(long ms, int slot)
+{
+    setvbuf(stdout, NULL, _IOLBF, 0); /* it may hang later */
     snprintf(key, sizeof key, "hiredis-%d", (int)getpid());
-    for (phase = 0; phase < 2; phase++) {
-        double until = now_us() + (phase == 0 ? 1e6 : (double)ms * 1e3);
-        while (now_us() < until)
-            if (noted("a", acquire, slot, phase))
-                noted("r", release, slot, phase);
-        if (phase == 0)
-            puts("idle");
-        while (phase == 0 && getchar() != EOF)
-            continue;
-        if (phase == 0)
-            alarm((unsigned)(ms / 1000 + 10));
-    }
-    return 0;
+    work(1000, slot, 0);
+    puts("idle");
+    while (getchar() != EOF)
+        continue;
+    alarm((unsigned)(ms / 1000 + 10));
+    work(ms, slot, 1);
+    while (wait(NULL) > 0)
+        continue;
 }
 
 int main(int argc, char **argv)
@@ -181,7 +184,6 @@ int main(int argc, char **argv)
         pause_us = 2000;
         limit.tv_usec = 50000;
     }
-    setvbuf(stdout, NULL, _IOLBF, 0); /* it may hang later */
     if (strcmp(argv[1], "load") == 0)
         while (slot < LOAD - 1 && fork() != 0)
             slot++;
@@ -193,7 +195,5 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "contend") == 0)
         return contend(n);
     faults(n, slot);
-    while (wait(NULL) > 0)
-        continue;
     return 0;
 }

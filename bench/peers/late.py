@@ -10,13 +10,18 @@ import sys
 late = 0
 
 
+def send(writer, piece):
+    if not writer.is_closing():
+        writer.write(piece)
+
+
 async def pass_on(reader, writer, is_reply):
     loop = asyncio.get_running_loop()
     while True:
         piece = await reader.read(65536)
         if not piece:
             break
-        loop.call_later(late if is_reply else 0, writer.write, piece)
+        loop.call_later(late if is_reply else 0, send, writer, piece)
     loop.call_later(late, writer.close)
 
 

@@ -56,6 +56,7 @@ start_member() { # NAME CLIENT_PORT PEER_PORT - of the cluster in $cluster
         --initial-advertise-peer-urls "http://127.0.0.1:$3" --initial-cluster "$cluster" >>"$folder/$1$2.log" 2>&1 &
     servers="$servers $!"
     echo $! >"$folder/$2.pid"
+    echo "$3" >"$folder/$2.peer"
 }
 healthy() { # ADDRESS - of a member
     $python -c 'import sys, urllib.request; urllib.request.urlopen(sys.argv[1], timeout=1)' "http://$1/health"

@@ -66,8 +66,8 @@ static void flight(long most, double until_us, int logged)
     }
 }
 
-/* With one lock, through the blocking calls. */
-static void in_turn(double until_us, int logged)
+/* Through the blocking calls. */
+static void one_at_a_time(double until_us, int logged)
 {
     struct redlock_lock *lock = &locks[0];
 
@@ -83,24 +83,28 @@ static void in_turn(double until_us, int logged)
     }
 }
 
+static void work(long ms, int load, int logged)
+{
+    double until_us = now_us() + (double)ms * 1e3;
+
+    if (load)
+        flight(0x7fffffff, until_us, logged);
+    else
+        one_at_a_time(until_us, logged);
+}
+
 static void faults(long ms, int load)
 {
-    int phase, i;
+    int i;
 
     setvbuf(stdout, NULL, _IOLBF, 0); /* it may hang later */
-    for (phase = 0; phase < 2; phase++) {
-        double until_us = now_us() + (phase == 0 ? 1e6 : (double)ms * 1e3);
-        if (load)
-            flight(0x7fffffff, until_us, phase);
-        else
-            in_turn(until_us, phase);
-        for (i = 0; phase == 0 && i < (load ? FLIGHT : 1); i++)
-            puts("idle");
-        while (phase == 0 && getchar() != EOF)
-            continue;
-        if (phase == 0)
-            alarm((unsigned)(ms / 1000 + 10));
-    }
+    work(1000, load, 0);
+    for (i = 0; i < (load ? FLIGHT : 1); i++)
+        puts("idle");
+    while (getchar() != EOF)
+        continue;
+    alarm((unsigned)(ms / 1000 + 10));
+    work(ms, load, 1);
 }
 
 static void contend(long ms)

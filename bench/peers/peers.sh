@@ -33,7 +33,7 @@ done
 
 for _ in $(seq "$rounds"); do
     for peer in ours node; do
-        case " $peers " in *" $peer "*) run "$peer" flight 40000 best >>"$folder/flight.$peer" ;; esac
+        has "$peer" && run "$peer" flight 40000 best >>"$folder/flight.$peer"
     done
 done
 printf '\n64 in flight on one thread        pairs/s p50   (best of %d)     runs\n' "$rounds"

@@ -20,5 +20,5 @@ function fault(short,    name) {
 function ms(us) {
     if (us == "")
         return "-"
-    return us >= 1e7 ? "> 10 s" : sprintf(us < 10000 ? "%.2f" : us < 100000 ? "%.1f" : "%.0f", us / 1000)
+    return us >= 1e7 ? "> 10,000" : sprintf(us < 10000 ? "%.2f" : us < 100000 ? "%.1f" : "%.0f", us / 1000)
 }
