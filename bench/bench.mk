@@ -49,7 +49,7 @@ cli-figures: deps-cli ## what the program costs: start to lock, memory, size; dy
 	@$(B)/figures-cli $(B)/redlock-stripped $(B)/redlock-static
 
 bench: ## the library compared with a lower bound and other locks, with failed servers, over distances
-bench-quick: ## the same in a minute, without the other locks
+bench-quick: ## the same in a minute, without the other locks and failed servers
 bench bench-quick: deps-bench
 	@$(MAKE) -s $(B)/bench $(B)/instructions $(B)/instructions-single $(B)/handover $(B)/conditions $(B)/wide $(B)/peers/ours
 	@bench/bench.sh $(B) $(if $(findstring quick,$@),quick,full)
