@@ -47,7 +47,8 @@ begin() { # FAULT ADDRESS ...
     forgotten) # the connections that there are now, but those of a member of etcd to itself
         for address in "$@"; do ss -Htnp state established "dport = :${address#*:}"; done |
             awk '!/"etcd"/ { sub(/.*:/, "", $3); print $3 }' | listed >"$folder/forgotten"
-        drop "$(cat "$folder/forgotten")" ;;
+        drop "$(cat "$folder/forgotten")"
+        sleep 2 ;; # a firewall or NAT forgets what has been idle for longer
     esac
 }
 repair() { # FAULT PEER ADDRESS ...
