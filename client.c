@@ -173,11 +173,8 @@ enum redlock_status redlock_init_sized(struct redlock_client *client, const stru
     client->priv.nodes = nodes;
     client->priv.all = client->priv.in[REDLOCK_NODE_IDLE] = (redlock_mask)((1UL << count) - 1);
     client->priv.quorum = (uint8_t)client->priv.settings.quorum;
-    for (node = nodes; node < nodes + count; node++) {
+    for (node = nodes; node < nodes + count; node++)
         rl_set_timeout(client, node, 0);
-        if (!REDLOCK_MINIMAL && client->priv.settings.longest_ttl_ms != 0)
-            node->priv.votes_us = REDLOCK_NEVER; /* until its age is known. R14 */
-    }
     return REDLOCK_OK;
 }
 
@@ -407,6 +404,7 @@ enum redlock_status redlock_adopt(struct redlock_client *client, struct redlock_
                                   uint32_t remaining_ms)
 {
     enum redlock_status status = rl_check(client, lock, 1);
+    unsigned i;
 
     if (status != REDLOCK_PENDING)
         return status;
@@ -422,6 +420,11 @@ enum redlock_status redlock_adopt(struct redlock_client *client, struct redlock_
         return rl_invalid(client, RL_ARG_REMAINING);
     if (remaining_ms > 0)
         lock->members = rl_known_members(client, lock);
+    /* Other nodes may have restarted since this client was connected to them, so it does not know
+       whether they have a vote. It learns their generations from them, and then it knows. R14 */
+    for (i = 0; i < client->priv.count; i++)
+        if (!(lock->members >> i & 1))
+            lock->generation[i] = 0;
     rl_lock_move(client, lock, RL_NOWHERE);
     lock->holder_left_ms = 0;
     if (rl_wants_holder(lock)) /* no acquire may have cleared it */

@@ -748,7 +748,51 @@ static void r14_a_round_that_began_without_its_vote(int adopted)
     redlock_deinit(&client);
 }
 
-/* All servers have restarted with their keys, and have no vote. The release needs none. */
+/* The former holder has repaired node 2 after its restart. The client that adopts the lock was connected to node 2 only before, and
+   knows its generation by the hand-over. The yes of node 2 must not count: it has lost the grant of another client, which has
+   the lock. */
+static void r14_adopted_by_a_client_that_knows_no_restart(void)
+{
+    struct redlock_lock mine;
+    char value[41];
+    unsigned i;
+    int extended = 0;
+
+    memset(&settings, 0, sizeof settings);
+    settings.longest_ttl_ms = 30000;
+    begin(3);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].server.age_s = 1000;
+    lock.ttl_ms = 2000;
+    fake_put(2, "k", "another", 30000); /* granted now, for 30 s */
+    is_int(acquire(0), REDLOCK_OK, "r14: held by nodes 0 and 1, another client was granted node 2");
+    fake_pass(&client, 10 * MS);
+    lose_keys(2);
+    fake_nodes[2].server.age_s = 0;
+    fake_nodes[2].refuses = 1;
+    mine = lock;
+    redlock_abandon(&client, &lock);
+    redlock_lock_init(&lock, "k", 2000);
+    hand_over(&lock, &mine);
+    lock.generation[2] = 0x12345678;
+    for (i = 0; i < 16; i++)
+        snprintf(value + 2 * i, 3, "%02x", lock.token[i]);
+    snprintf(value + 32, 9, "%08lx", (unsigned long)lock.generation[2]);
+    fake_put(2, "k", value, 2000);
+    is_int((int)redlock_adopt(&client, &lock, 1000), REDLOCK_OK, "r14: adopted");
+    is_int(extend(), REDLOCK_OK, "r14: extended by nodes 0 and 1");
+    fake_nodes[2].refuses = 0;
+    fake_nodes[1].hung =
+        1; /* for us, and soon it has our key no more: granted to the other client */
+    for (i = 0; i < 30; i++) {
+        fake_pass(&client, 300 * MS);
+        extended += extend() == REDLOCK_OK;
+    }
+    ok(has_token(2, &lock), "r14: node 2 has our key");
+    is_int(extended, 0, "r14: not extended");
+    redlock_deinit(&client);
+}
+
 /* Node 2 restarts empty, and is repaired. It may not vote for long: there is no hurry to extend the lock for its sake. */
 static void r14_no_haste_for_a_node_that_may_not_vote(void)
 {
@@ -777,6 +821,7 @@ static void r14_no_haste_for_a_node_that_may_not_vote(void)
     is_int((int)(fake_count(0, 'E') - before), 0, "r14 r10: the next extension takes its time");
 }
 
+/* All servers have restarted with their keys, and have no vote. The release needs none. */
 static void r14_a_release_needs_no_vote(void)
 {
     int i;
@@ -845,5 +890,6 @@ int main(void)
     r14_a_grant_that_the_node_forgot();
     r14_a_round_that_began_without_its_vote(0);
     r14_a_round_that_began_without_its_vote(1);
+    r14_adopted_by_a_client_that_knows_no_restart();
     return done_testing();
 }

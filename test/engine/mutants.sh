@@ -219,7 +219,7 @@ R14|redlock.c|s/rl_is\(reply->command, RL_WRITES & ~RL_EXTENDS\)/0/|a quarantine
 R14|node.c|s/ \+ 2000000;/;/|2 s are added to the quarantine, because uptime has whole seconds
 R14|node.c|s/wait_us > age_us/0/|the quarantine ends sooner for a server that is older
 R14|hold.c|s/rl_without_vote\(c, c->priv.all & ~\(unsigned\)lock->members\)/0/|in an extension it has one as a member only, and a round that began before it votes makes it none
-R14|client.c|s/node->priv.votes_us = REDLOCK_NEVER;/;/|nor does one that began before its age was known
+R14|client.c|s/if \(!\(lock->members >> i & 1\)\)\s+lock->generation\[i\] = 0;/;/|an adopter takes no generation of a node that is no member
 R14|redlock.c|s/RL_WRITES & ~RL_EXTENDS/RL_WRITES/|but there it has one: a held lock survives when all servers restart, one after the other
 R14|hold.c|s/c->priv.all & ~\(unsigned\)lock->members\)\)/c->priv.all))/|also in the next round
 R14|redlock.c|s/rl_is\(reply->command, RL_WRITES & ~RL_EXTENDS\) &&/!rl_is(reply->command, RL_EXTENDS) \&\&/|its reply to a release counts

@@ -8,10 +8,10 @@
    Each run draws a profile and its faults. Profile ANY draws up to 5 clients, 7 servers and all kinds of
    faults. DISTANT, in one run of eight, has one client with the default time limits, which makes blocking
    calls in half of these runs: between two calls it reads nothing. The other profiles are small; each is
-   for one class of defects. ROUNDS, in one run of eight, is for what replies to extensions prove. CALLS, in
-   one run of eight, draws the settings too, and makes calls that follow each other at once, in every state
-   of a lock. A client that ends may be followed by one with fewer nodes, or with all of them again, which
-   uses the same locks.
+   for one class of defects. ROUNDS, in one run of eight, is for what replies to extensions prove, also those
+   of a server that has restarted and forgotten a grant. CALLS, in one run of eight, draws the settings too,
+   and makes calls that follow each other at once, in every state of a lock. A client that ends may be
+   followed by one with fewer nodes, or with all of them again, which uses the same locks.
 
    The invariants stand in sim_checks.c.
 
@@ -607,43 +607,145 @@ static void another_has_it_in_a_round(void)
     holder_extends_often();
 }
 
-/* A server that has lost the key grants the lock to another client, restarts empty, and is repaired, before that client knows: its connection
-   is silent. Then the other servers lose the key, and grant the lock to that client, which holds it. R14 */
-static void a_grant_is_forgotten(struct client *c, unsigned k)
+/* Whether the client has no lock 0 and is connected to all nodes. If not, it tries an acquire, and connects. */
+static int is_ready_for_lock(struct client *c)
 {
-    struct client *other =
-        &clients[((unsigned)(c - clients) + 1 + roll(client_count - 1)) % client_count];
-    unsigned n, times;
-    int stays = (int)roll(server_count),
-        forgets = (int)(((unsigned)stays + 1 + roll(server_count - 1)) % server_count);
+    if (c->records[0].what != ' ' || c->locks[0].valid_until_us != 0)
+        return 0;
+    if (bits(ready_nodes(c)) == node_count)
+        return 1;
+    catch_up(c);
+    start(c, 0, 'a', 0);
+    pass((5 * node_timeout_ms + 60) * MS);
+    return 0;
+}
 
-    if (other->records[0].what != ' ' || other->locks[0].valid_until_us != 0 ||
-        machines[forgets].away_until_us > 0)
-        return;
-    lose(forgets, &c->locks[k]);
+/* The server grants the lock to the client, restarts empty, and the client stops before it has a quorum: its commands to the other
+   servers are late. R14 */
+static void is_granted_and_forgotten(struct client *c, int server)
+{
+    unsigned n;
+
     for (n = 0; n < node_count; n++)
-        if (other->link[n] >= 0 && server_of[n] != forgets && server_of[n] != stays)
-            links[other->link[n]].mute_until_us = now_us + 2 * SECOND;
-    catch_up(other);
-    start(other, 0, 'a', 0);
-    pass(longest_round_trip_us() + 100);
-    for (n = 0; n < node_count; n++)
-        if (other->link[n] >= 0 && server_of[n] == forgets)
-            links[other->link[n]].deaf_until_us = now_us + 2 * SECOND;
-    crash(forgets, 1);
-    machines[forgets].away_until_us = now_us + 1;
-    for (times = 2 + roll(4); times > 0; times--) {
-        extend_if_held(c, k);
-        pass(2 * longest_round_trip_us());
-    }
-    for (n = 0; n < server_count; n++)
-        if ((int)n != stays && (int)n != forgets)
-            lose((int)n, &c->locks[k]);
+        if (c->link[n] >= 0 && server_of[n] != server)
+            links[c->link[n]].mute_until_us = REDLOCK_NEVER;
+    catch_up(c);
+    c->locks[0].ttl_ms = longest_ms;
+    start(c, 0, 'a', 0);
+    pass(roll(2) ? longest_round_trip_us() + 100 : round_trip_us(&machines[server]) / 2);
+    c->blocked = 1;
+    crash(server, 1);
+    machines[server].away_until_us = now_us + 1;
+    stale_servers = stale_clients = ~0U;
+}
+
+/* The client goes on, and its commands arrive. */
+static void goes_on(struct client *c)
+{
+    unsigned n;
+
     for (n = 0; n < LINKS; n++)
         links[n].mute_until_us = now_us;
     stale_servers = stale_clients = ~0U;
     pass(2 * longest_round_trip_us());
-    holder_extends_often();
+    c->blocked = 0;
+    if (c->here_us < now_us)
+        c->paused_us += now_us - c->here_us;
+    for (n = 0; n < server_count; n++)
+        disturb(c, (int)n, now_us);
+    catch_up(c);
+    client_runs(c);
+    stale_servers = stale_clients = ~0U;
+}
+
+/* The client adopts the lock, and its first extension begins before it is connected to the server that has restarted: it was connected
+   before the restart, or is new. The new holder. R14 */
+static struct client *adopts_unconnected(struct client *c, unsigned *k, struct client *to,
+                                         int server)
+{
+    if (roll(2) == 0)
+        begin_client_again(to, node_count);
+    catch_up(c);
+    hand_off_to(c, *k, to, 0);
+    if (!c->records[*k].handed_off)
+        return c;
+    abandon(c, *k);
+    *k = 0;
+    if (roll(4) == 0)
+        delay_some(to);
+    extend_if_held(to, 0);
+    pass(roll(4) * 4 * longest_round_trip_us());
+    set_hole(to, server, 0);
+    stale_clients = ~0U;
+    pass(roll(2) * 4 * longest_round_trip_us());
+    return to;
+}
+
+/* Some servers lose the key, so that those that are left and one more are a quorum. The holder is cut off from them: it does not know
+   that. */
+static void some_lose_it(struct client *c, const struct redlock_lock *lock, int stays, int forgets,
+                         int cut_off)
+{
+    unsigned i, count = quorum - 1;
+
+    for (i = 1; i < server_count && count > 0; i++) {
+        int server = (int)(((unsigned)stays + i) % server_count);
+        if (server == forgets)
+            continue;
+        count--;
+        if (cut_off)
+            set_hole(c, server, 1);
+        disturb(c, server, now_us);
+        lose(server, lock);
+    }
+}
+
+/* The holder extends by hand, also after the end of its validity. */
+static void extends_for(struct client *c, unsigned k, uint64_t us, unsigned step_ms)
+{
+    uint64_t until_us = now_us + us;
+
+    while (now_us < until_us && c->locks[k].valid_until_us != 0 && broken == NULL) {
+        extend_if_held(c, k);
+        pass(step_ms * MS);
+    }
+}
+
+/* A server has forgotten that it has granted the lock to another client, and is repaired, before that client knows. Then other servers
+   lose the key, and grant the lock to that client, which holds it. The former holder may go on extending where it has its key, until
+   the server votes again. R14 */
+static void a_grant_is_forgotten(struct client *c, unsigned k)
+{
+    unsigned from = roll(client_count - 1), n = (unsigned)(c - clients) + 1;
+    struct client *other = &clients[(n + from) % client_count], *third = NULL;
+    int stays = (int)roll(server_count), cut_off = roll(4) > 0,
+        forgets = (int)(((unsigned)stays + 1 + roll(server_count - 1)) % server_count);
+
+    if (!is_ready_for_lock(other) || machines[forgets].away_until_us > 0)
+        return;
+    if (client_count > 2 && roll(2) == 0) {
+        third = &clients[(n + 1 - from) % client_count];
+        if (!is_ready_for_lock(third))
+            return;
+        set_hole(third, forgets, 1);
+    }
+    c->locks[k].ttl_ms = longest_ms / (1 + roll(2));
+    lose(forgets, &c->locks[k]);
+    is_granted_and_forgotten(other, forgets);
+    extends_for(c, k, longest_ms * MS / 2, longest_ms / 30 + 1);
+    if (third != NULL)
+        c = adopts_unconnected(c, &k, third, forgets);
+    some_lose_it(c, &c->locks[k], stays, forgets, cut_off);
+    goes_on(other);
+    if (cut_off)
+        extends_for(c, k, (longest_ms + 3300) * MS, c->locks[k].ttl_ms / 2);
+    else
+        holder_extends_often();
+    for (n = 0; n < server_count; n++) {
+        set_hole(c, (int)n, 0);
+        if (third != NULL)
+            set_hole(third, (int)n, 0);
+    }
     all_arrive(1);
     pass((2 * longest_ms + 4000) * MS); /* until all servers may vote */
 }

@@ -86,7 +86,7 @@ v[k]==0|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DDEAD -DK=1|R14 with repairs, withou
 v[k]==0|redlock|-DC=2 -DT=3 -DEXT -DEXTC=1 -DSTALE -DDEAD -DTTL2=2 -DSHORT -DK=1 -DQUAR=3 -DQUARSET|R14, without: a round in which a node has no vote makes it no member
 lost[c]|redlock|-DC=2 -DT=3 -DEXT -DEXTC=1 -DSTALE -DDEAD -DTTL2=2 -DSHORT -DK=1 -DQUAR=3 -DQUARLATE|R14, without: nor later, by a yes that comes when it has one
 v[k]==0|redlock|-DC=2 -DT=3 -DEXT -DEXTC=1 -DSTALE -DDEAD -DTTL2=2 -DSHORT -DK=1 -DQUAR=3 -DQUARGRANT|R14, without: nor does its grant
-v[k]==0|redlock|-DC=2 -DT=3 -DEXT -DEXTC=1 -DSTALE -DDEAD -DTTL2=2 -DSHORT -DK=1 -DQUAR=3 -DADOPT -DQUARADOPT|R14, without: an adopter knows which nodes have no vote
+v[k]==0|redlock|-DC=2 -DT=3 -DEXT -DEXTC=1 -DSTALE -DDEAD -DTTL2=2 -DSHORT -DK=1 -DQUAR=3 -DADOPT -DQUARADOPT|R14, without: an adopter takes only generations of members
 aft[k]|fence|-DC=2 -DEXTCHK -DDUP|R1, without: a SET sent once only
 holds|fence|-DC=3|R16: three attempts
 holds|fence|-DN=5 -DC=2|R16: five nodes

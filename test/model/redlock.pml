@@ -35,8 +35,8 @@
  * Crashes (R14). At most K nodes restart without their key; with SOME, without it, with it, or with an earlier end of
  *   it. For QUAR ticks the node has no vote in an acquire, and its grant makes it no member. For a node that is no
  *   member, a round that begins in that time proves nothing: what is known of its generation was learned in the round.
- * Adoption (ADOPT). Another process continues with token, members and generations, also after the validity. It may not
- *   be given all generations: a member without one is no member for it. The first process goes on creating keys, with
+ * Adoption (ADOPT). Another process continues with token, members and their generations, also after the validity. It
+ *   may not be given all of them: a member without one is no member for it. The first process goes on creating keys, with
  *   other generations than the adopter. Its replies are lost for the adopter.
  * Vanished keys (VANISH=k). k keys, of any attempt, vanish at any moment, against the assumptions of all rules. Then
  *   (M) does not hold, so a late grant makes no member. (K) is weaker: no attempt that started after attempt 0 had
@@ -58,10 +58,10 @@
  *   vote, so it is a member when the round succeeds), JOINANY (4: the round need not succeed), LATEWON (4: known
  *   before the present round is enough), GRANTANY (5: also after the validity), QUARSET (R14 for acquires only),
  *   QUARLATE (R14 when the yes arrives, and not when the round begins), QUARGRANT (R14: a grant makes a member),
- *   QUARADOPT (R14: an adopter does not know yet which nodes have no vote), ADOPTANY (an adopter takes the first
- *   generation that a member tells for the known one), ADOPTVALID (the same while the lock is valid), ADOPTSAME (an
- *   adopter's repairs store generations of its predecessor's), SHORTEN (an extension can shorten), NOELAPSED,
- *   EXTNOELAPSED, BLINDDEL, BLINDEXT, DRIFT < D, QSZ too small, QUAR < T
+ *   QUARADOPT (R14: an adopter takes generations of nodes that are no members, and knows of none that it has no vote),
+ *   ADOPTANY (an adopter takes the first generation that a member tells for the known one), ADOPTVALID (the same while
+ *   the lock is valid), ADOPTSAME (an adopter's repairs store generations of its predecessor's), SHORTEN (an extension
+ *   can shorten), NOELAPSED, EXTNOELAPSED, BLINDDEL, BLINDEXT, DRIFT < D, QSZ too small, QUAR < T
  * Weaker rules that hold, too: KEEPGONE (3: a key that is gone changes nothing), UNASKED (4: without any yes),
  *   GRANTOLD (5: a member by a late grant votes in the round in which the grant arrives)
  *
@@ -185,8 +185,12 @@ bit  deld[C*N];
 #define PROVABLE(c,n) (1)
 #elif defined(QUARADOPT)
 #define PROVABLE(c,n) (COUNTED(n) || mem[X(c,n)] || (c == 0 && adopted))
+#define HANDED(c,n) (known[X(c,n)] > 0)
 #else
 #define PROVABLE(c,n) (COUNTED(n) || mem[X(c,n)])
+#endif
+#ifndef HANDED
+#define HANDED(c,n) (known[X(c,n)] > 0 && mem[X(c,n)])
 #endif
 #ifdef QUARLATE
 #define JOINS(n) COUNTED(n)
@@ -555,7 +559,7 @@ end:
             way[X(c,k)] = 0;
 #endif
             if
-            :: known[X(c,k)] > 0 -> known[X(c,k)] = 1 /* known before its first round begins */
+            :: HANDED(c,k) -> known[X(c,k)] = 1 /* known before its first round begins */
             :: known[X(c,k)] = 0;
                 if :: owner[k] == c+1 -> gen[k] = 1 :: else -> skip fi;
 #if !defined(ADOPTANY) && !defined(ADOPTVALID)
