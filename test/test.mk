@@ -246,7 +246,7 @@ test-build: deps-gcc $(LIB) $(HEADERS)
 # Long targets first. Files that several targets need are built before, because several targets run at a time. Without
 # the variants that others contain: test-valgrind runs the programs of test-gcc; test-single and test-large have clang's sanitizers.
 TESTS = test-vendor test-cli soak mutants test-single model test-large test-switches test-gcc-san test-valgrind \
-        sim test-loops analyze history test-small api test-docs test-cli-bench test-partition test-board test-check \
+        sim test-loops analyze history test-small api test-docs test-partition test-board test-check \
         test-lacks fuzz test-tables test-torture test-cpp test-lwip test-examples test-short test-tls test-queue test-threads \
         style test-cli-docs test-scripts test-cli-tls
 test: ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
