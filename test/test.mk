@@ -153,14 +153,18 @@ $(B)/cli/redlock-plain: $(CLI) $(wildcard cli/*.h) $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) -O1 -g $(WARN) $(filter-out -D_GNU_SOURCE,$(CLI_FLAGS)) -D_XOPEN_SOURCE=700 -DREDLOCK_CLI_POSIX -I. $(CLI) -o $@
 
+# What both run; make test builds it before.
+CLI_TESTS = $(B)/cli/cli_test $(B)/cli/job_test $(B)/redlock $(B)/cli/redlock-san $(B)/redlock-static
 test-cli: deps-cli ## the program on real servers: plain, with sanitizers, static
-	@$(MAKE) -s $(B)/cli/cli_test $(B)/cli/job_test $(B)/redlock $(B)/cli/redlock-san $(B)/redlock-static
-	prove -j 8 -e $(B)/cli/job_test $$($(B)/cli/job_test)
-	REDLOCK=$(B)/cli/redlock-san prove -j 8 -e $(B)/cli/job_test $$($(B)/cli/job_test)
-	REDLOCK=$(B)/redlock-static prove -j 8 -e $(B)/cli/job_test $$($(B)/cli/job_test | grep -v -e guard_hangs -e suspend) # as below
+	@$(MAKE) -s $(CLI_TESTS)
 	prove -j 8 -e $(B)/cli/cli_test $$($(B)/cli/cli_test)
 	REDLOCK=$(B)/cli/redlock-san prove -j 8 -e $(B)/cli/cli_test $$($(B)/cli/cli_test | grep -v -e renewed_for_weeks) # it takes long
 	REDLOCK=$(B)/redlock-static prove -j 8 -e $(B)/cli/cli_test $$($(B)/cli/cli_test | grep -v -e fork_fails -e slow_names -e all_addresses -e names_that -e renewed_for_weeks) # a static program ignores LD_PRELOAD
+test-job: deps-cli ## what becomes of the job of redlock run: plain, with sanitizers, static
+	@$(MAKE) -s $(CLI_TESTS)
+	prove -j 8 -e $(B)/cli/job_test $$($(B)/cli/job_test)
+	REDLOCK=$(B)/cli/redlock-san prove -j 8 -e $(B)/cli/job_test $$($(B)/cli/job_test)
+	REDLOCK=$(B)/redlock-static prove -j 8 -e $(B)/cli/job_test $$($(B)/cli/job_test | grep -v -e guard_hangs -e suspend) # the same
 
 $(B)/cli/redlock-tls $(B)/cli/redlock-tls-san: $(CLI) $(wildcard cli/*.h extra/redlock_tls.*) $(HEADERS)
 	@mkdir -p $(@D)
@@ -245,13 +249,13 @@ test-build: deps-gcc $(LIB) $(HEADERS)
 
 # Long targets first. Files that several targets need are built before, because several targets run at a time. Without
 # the variants that others contain: test-valgrind runs the programs of test-gcc; test-single and test-large have clang's sanitizers.
-TESTS = test-vendor test-cli soak mutants test-single model test-large test-switches test-gcc-san test-valgrind \
+TESTS = test-vendor test-cli test-job mutants soak test-single model test-large test-switches test-gcc-san test-valgrind \
         sim test-loops analyze history test-small api test-docs test-partition test-board test-check \
         test-lacks fuzz test-tables test-torture test-cpp test-lwip test-examples test-short test-tls test-queue test-threads \
         style test-cli-docs test-scripts test-cli-tls
 test: ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
 	@tools/deps.sh test
-	@$(MAKE) -s $(ONE) man $(B)/libredlock.a $(B)/redlock $(B)/redlock-static
+	@$(MAKE) -s -j 2 $(ONE) man $(B)/libredlock.a $(CLI_TESTS)
 	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test late_test idle_test api_test tls_test lwip_test table_test loops_test hpp_test check_test cli_test cli_tls soak' test/all.sh $(TESTS)
 
 # The quick start, and then these commands of README; takes the last commit. SUITE=trixie is Debian 13, SUITE=bookworm is Debian 12.
