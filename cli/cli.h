@@ -63,6 +63,7 @@ struct options {
     const char *config, *prefix, *force, *label;
     const char *cacert, *cert, *key, *sni; /* TLS: files with certificates and key; a name */
     char *nodes;                           /* all lists, joined by blanks */
+    const char *nodes_file; /* the file that has them; NULL: they are from elsewhere */
     long node_timeout_ms, wait_ms, ttl_ms, kill_after_ms, min_hold_ms;
     long unavailable_ms, longest_ttl_ms;
     long conflict_status;
@@ -112,6 +113,8 @@ struct target {
 extern struct target targets[REDLOCK_NODES_MAX];
 extern unsigned target_count;
 
+/* The index of a node: its address is that of a target. */
+unsigned target_of(const struct redlock_node *node);
 /* Looks up the names of all targets, for a second at most. */
 void names_load(void);
 /* redlock_posix(), for nodes whose address is that of a target: tries all addresses of a name, and looks it up again. */
@@ -132,9 +135,13 @@ void nodes_read(void);
 int nodes_have_password(const char *list);
 /* Exits with 78 and a message that begins with `where` if this is not a list of nodes. */
 void nodes_check(const char *list, const char *where);
-/* Passes each line of the configuration file to `add`, which returns 0, or -1 for an unknown key. */
-void config_load(const char *path, int must_be,
-                 int (*add)(const char *key, const char *value, const char *where));
+/* A line of the configuration file. Returns 0, or -1 if the key is unknown. */
+typedef int add_line(const char *key, const char *value, const char *where);
+/* Passes each line of the file to `add`. Exits with 78 and a message if the file cannot be used. */
+void config_load(const char *path, int must_be, add_line *add);
+/* Before a login to target i: reads its password again, if the nodes stand in the configuration file. A file that cannot be used
+   changes nothing. */
+void nodes_renew_password(unsigned i);
 
 /* ---- I/O, in tls.c: names_io(), and mbedTLS for the nodes that need it ---- */
 
@@ -254,7 +261,6 @@ void describe_holder(char *out, size_t room, const char *value);
 /* ---- A session: client, nodes and one lock, in session.c ---- */
 
 struct session {
-    const struct redlock_io *io;
     struct redlock_node nodes[REDLOCK_NODES_MAX];
     struct redlock_client client;
     struct redlock_lock one, *lock; /* lock: &one */

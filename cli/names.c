@@ -222,8 +222,7 @@ void names_load(void)
 
 /* ---- Connections ---- */
 
-/* The index of a node: its address is that of a target. */
-static unsigned index_of(const struct redlock_node *node)
+unsigned target_of(const struct redlock_node *node)
 {
     unsigned i = 0;
 
@@ -257,7 +256,7 @@ static int connect_next(unsigned i, struct redlock_node *node)
 
 static int dial(void *context, struct redlock_node *node)
 {
-    unsigned i = index_of(node);
+    unsigned i = target_of(node);
 
     (void)context;
     if (is_name(targets[i].url.address)) {
@@ -274,7 +273,7 @@ static int dial(void *context, struct redlock_node *node)
 
 static int ready(void *context, struct redlock_node *node)
 {
-    unsigned i = index_of(node);
+    unsigned i = target_of(node);
     int up = redlock_posix()->ready(NULL, node);
 
     (void)context;
@@ -288,7 +287,7 @@ static int ready(void *context, struct redlock_node *node)
 
 static void shut(void *context, struct redlock_node *node)
 {
-    unsigned i = index_of(node);
+    unsigned i = target_of(node);
 
     (void)context;
     if (node->handle < 0)

@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -29,17 +30,33 @@ struct source {
     unsigned line; /* the last one that was read */
 };
 
-/* Returns 0 if the file cannot be read, with the reason in errno. Refuses pipes and the like, because they might block. */
+/* Why the file cannot be used. */
+static char trouble[700];
+
+/* Notes the reason. Returns -1. */
+static int __attribute__((format(printf, 1, 2))) refuses(const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(trouble, sizeof trouble, format, arguments);
+    va_end(arguments);
+    return -1;
+}
+
+/* Returns 0, or -1 with the reason in errno, too. Refuses pipes and the like with EINVAL, because they might block. */
 static int open_source(struct source *source, const char *path)
 {
     struct stat status;
 
     source->path = path;
     source->line = 0;
-    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISCHR(status.st_mode))
-        die(EXIT_CONFIG, "%s: not a regular file", path);
+    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISCHR(status.st_mode)) {
+        errno = EINVAL;
+        return refuses("%s: not a regular file", path);
+    }
     source->file = fopen(path, "re");
-    return source->file != NULL;
+    return source->file != NULL ? 0 : refuses("%s: %s", path, strerror(errno));
 }
 
 /* Reads a line, and removes blanks at both ends. Returns 0 at the end of the file, or if the line cannot be used: then `wrong`
@@ -69,17 +86,6 @@ static int read_line(struct source *source, char *line, size_t room, char wrong[
     return 1;
 }
 
-/* The same, but exits if the line cannot be used. */
-static int next_line(struct source *source, char *line, size_t room)
-{
-    char wrong[100];
-    int got = read_line(source, line, room, wrong);
-
-    if (wrong[0] != '\0')
-        die(EXIT_CONFIG, "%s: line %u: %s", source->path, source->line, wrong);
-    return got;
-}
-
 int nodes_have_password(const char *list)
 {
     const char *at = list;
@@ -93,19 +99,20 @@ int nodes_have_password(const char *list)
 }
 
 /* A password that other users can read is not secret. A file of root may be readable by a group, because systemd passes
-   credentials in this way. */
-static void must_be_private(const struct source *source)
+   credentials in this way. Returns 0 if it is private, or -1. */
+static int check_privacy(const struct source *source)
 {
     struct stat status;
     mode_t others = S_IRWXG | S_IRWXO;
 
     if (fstat(fileno(source->file), &status) != 0)
-        die(EXIT_CONFIG, "%s: %s", source->path, strerror(errno));
+        return refuses("%s: %s", source->path, strerror(errno));
     if (status.st_uid == 0)
         others = S_IWGRP | S_IRWXO;
-    if ((status.st_mode & others) != 0)
-        die(EXIT_CONFIG, "%s: the file has a password, and other users can read it: chmod 600",
-            source->path);
+    return (status.st_mode & others) == 0
+               ? 0
+               : refuses("%s: the file has a password, and other users can read it: chmod 600",
+                         source->path);
 }
 
 /* A comment begins at the start of a line or after a blank, so that a # in a password does not begin a comment. */
@@ -121,38 +128,56 @@ static void cut_comment(char *line)
         *at = '\0';
 }
 
-void config_load(const char *path, int must_be,
-                 int (*add)(const char *key, const char *value, const char *where))
+/* Passes one line to `add`. Returns 0, or -1 if it is wrong. */
+static int take_line(const struct source *source, char *line, add_line *add)
 {
-    char line[4096], where[300];
+    char where[300], *value, *end;
+
+    cut_comment(line);
+    snprintf(where, sizeof where, "%.250s: line %u", source->path, source->line);
+    if (line[0] == '\0')
+        return 0;
+    value = strchr(line, '=');
+    if (value == NULL || value == line)
+        return refuses("%s: this line is not key = value", where);
+    for (end = value; end > line && isspace((unsigned char)end[-1]); end--)
+        continue;
+    *end = '\0';
+    value++;
+    if (strncmp(line, "node", 4) == 0 && nodes_have_password(value) && check_privacy(source) != 0)
+        return -1;
+    if (add(line, value + strspn(value, " \t"), where) != 0)
+        return refuses("%s: no such key: %.*s", where, public_size(line), line);
+    return 0;
+}
+
+/* Passes all lines to `add`, and closes the file. Returns 0, or -1 if the file cannot be used. */
+static int read_source(struct source *source, add_line *add)
+{
+    char line[4096], wrong[100];
+    int result = 0;
+
+    while (result == 0 && read_line(source, line, sizeof line, wrong))
+        result = take_line(source, line, add);
+    fclose(source->file);
+    if (result == 0 && wrong[0] != '\0')
+        result = refuses("%s: line %u: %s", source->path, source->line, wrong);
+    return result;
+}
+
+void config_load(const char *path, int must_be, add_line *add)
+{
     struct source source;
 
-    if (!open_source(&source, path)) {
-        if (must_be)
-            die(EXIT_CONFIG, "%s: %s", path, strerror(errno));
+    if (open_source(&source, path) != 0) {
+        if (must_be || errno == EINVAL)
+            die(EXIT_CONFIG, "%s", trouble);
         if (errno != ENOENT) /* for example only root may read it; it may not be needed */
             say(LOG_DEBUG, "%s: not read: %s", path, unread = strerror(errno));
         return;
     }
-    while (next_line(&source, line, sizeof line)) {
-        char *value, *end;
-        cut_comment(line);
-        snprintf(where, sizeof where, "%.250s: line %u", path, source.line);
-        if (line[0] == '\0')
-            continue;
-        value = strchr(line, '=');
-        if (value == NULL || value == line)
-            die(EXIT_CONFIG, "%s: this line is not key = value", where);
-        for (end = value; end > line && isspace((unsigned char)end[-1]); end--)
-            continue;
-        *end = '\0';
-        value++;
-        if (strncmp(line, "node", 4) == 0 && nodes_have_password(value))
-            must_be_private(&source);
-        if (add(line, value + strspn(value, " \t"), where) != 0)
-            die(EXIT_CONFIG, "%s: no such key: %.*s", where, public_size(line), line);
-    }
-    fclose(source.file);
+    if (read_source(&source, add) != 0)
+        die(EXIT_CONFIG, "%s", trouble);
 }
 
 /* The password for nodes whose address has none. */
@@ -174,6 +199,52 @@ static void hide_memory(void)
 #ifdef __linux__
     prctl(PR_SET_DUMPABLE, 0);
 #endif
+}
+
+/* ---- A changed password ---- */
+
+static struct {
+    const struct redlock_url *node; /* in the list */
+    struct redlock_url found;       /* in the file; without a password: it is not there */
+} renewal;
+
+static int note_password(const char *key, const char *value, const char *where)
+{
+    const char *at = value;
+    struct redlock_url url;
+
+    (void)where;
+    if (strcmp(key, "node") != 0 && strcmp(key, "nodes") != 0)
+        return 0;
+    while (redlock_url_next(&at, &url) == NULL && url.address[0] != '\0')
+        if (strcmp(url.address, renewal.node->address) == 0 &&
+            strcmp(url.user, renewal.node->user) == 0)
+            renewal.found = url;
+    return 0;
+}
+
+void nodes_renew_password(unsigned i)
+{
+    struct redlock_url *url = &targets[i].url;
+    static int is_told; /* 1: a message has said that the file cannot be used */
+    struct source source;
+
+    if (options.nodes_file == NULL)
+        return;
+    renewal.node = url;
+    renewal.found.password[0] = '\0';
+    if (open_source(&source, options.nodes_file) != 0 || read_source(&source, note_password) != 0) {
+        if (!is_told)
+            say(LOG_WARNING, "%s; the passwords that were read before stay in use", trouble);
+        is_told = 1;
+        return;
+    }
+    is_told = 0;
+    if (renewal.found.password[0] == '\0' || strcmp(renewal.found.password, url->password) == 0)
+        return;
+    hide_memory();
+    strcpy(url->password, renewal.found.password);
+    say(LOG_DEBUG, "%s: its password has changed in %s", url->address, options.nodes_file);
 }
 
 /* ---- The list ---- */

@@ -386,6 +386,8 @@ static int is_journal(void)
 
 int options_take(int verb, const char *name, int count, char **words)
 {
+    const char *file;
+
     options.log_levels = is_journal();
     if (verb == CHECK)
         options.failure = EXIT_UNKNOWN;
@@ -393,8 +395,10 @@ int options_take(int verb, const char *name, int count, char **words)
     if (count < 0)
         return count;
     take_from_environment();
-    config_load(options.config != NULL ? options.config : "/etc/redlock.conf",
-                options.config != NULL, take_from_file);
+    file = options.config != NULL ? options.config : "/etc/redlock.conf";
+    config_load(file, options.config != NULL, take_from_file);
+    if (source_of[0] == 3) /* the first option is --nodes */
+        options.nodes_file = file;
     if (options.ttl_ms < 0 && verb != ACQUIRE)
         options.ttl_ms = options.longest_ttl_ms > 0 && options.longest_ttl_ms < TTL_DEFAULT_MS
                              ? options.longest_ttl_ms

@@ -90,6 +90,20 @@ static void begin_lock(struct session *session)
     lock->label_size = label_size;
 }
 
+/* The I/O callbacks of a session, and those of tls.c below it. */
+static struct redlock_io io;
+static const struct redlock_io *below;
+
+/* The library permits a new password while a node is not connected. */
+static int dial(void *context, struct redlock_node *node)
+{
+    unsigned i = target_of(node);
+
+    nodes_renew_password(i);
+    node->password = targets[i].url.password[0] != '\0' ? targets[i].url.password : NULL;
+    return below->dial(context, node);
+}
+
 void session_open(struct session *session, const char *name)
 {
     struct redlock_settings settings = {0};
@@ -114,8 +128,10 @@ void session_open(struct session *session, const char *name)
         (options.ttl_ms > options.longest_ttl_ms || options.min_hold_ms > options.longest_ttl_ms))
         die(EXIT_USAGE, "--ttl and --min-hold: at most longest-ttl, which is %ld ms",
             options.longest_ttl_ms);
-    session->io = io_open();
-    if (redlock_init(&session->client, session->io, session->nodes, target_count, &settings) !=
+    below = io_open();
+    io = *below;
+    io.dial = dial;
+    if (redlock_init(&session->client, &io, session->nodes, target_count, &settings) !=
         REDLOCK_OK) {
         say_errors(session, LOG_ERROR);
         die(EXIT_CONFIG, "invalid node list");
@@ -145,7 +161,7 @@ void session_slot(struct session *session, const char *name, unsigned number)
 void session_close(struct session *session)
 {
     redlock_deinit(&session->client);
-    io_close(session->io);
+    io_close(below);
 }
 
 void session_sign(struct session *session)

@@ -3065,6 +3065,69 @@ static void passwords(void)
     no_key_left("then");
 }
 
+/* Writes the file that --config of the next test names; all nodes with this user and password. */
+static const char *write_nodes(mode_t mode, const char *login)
+{
+    char list[1024];
+
+    snprintf(list, sizeof list, "node = %.1000s\n", list_of(node_count, login));
+    return write_file("c", mode, list);
+}
+
+/* The connections are lost, so each login from now on needs the new password. The holder renews its lock three times. */
+static void relogin(struct program run, const char *what)
+{
+    int before;
+
+    ask_all("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+    before = count_of(wrote(run, 'e'), ": renewed; ") + count_of(wrote(run, 'e'), "works again; ");
+    ok(until(count_of(wrote(run, 'e'), ": renewed; ") + count_of(wrote(run, 'e'), "works again; ") >
+                 before + 2,
+             WAIT_MS) &&
+           with_key("redlock:x") >= 2,
+       "%s: the lock is renewed", what);
+    is_int(count_of(wrote(run, 'e'), "WRONGPASS"), 0, "%s: no login fails", what);
+}
+
+static void changed_passwords(void)
+{
+    struct beat *a = map_beat(beat_path("a")), *b = map_beat(beat_path("b"));
+    struct program run, waits;
+    char config[120];
+
+    nodes(3);
+    unsetenv("REDLOCK_NODES");
+    ask_all("CONFIG", "SET", "requirepass", SECRET "1");
+    ask_all("AUTH", SECRET "1");
+    snprintf(config, sizeof config, "%s", write_nodes(0600, "redis://:" SECRET "1@"));
+    run =
+        start("run", "-v", "-t", "6", "--config", config, "x", self, "beat", beat_path("a"), NULL);
+    ok(beats(a), "a holder");
+    waits =
+        start("run", "-v", "-t", "6", "--config", config, "x", self, "beat", beat_path("b"), NULL);
+    ok(writes(waits, 'e', "held by"), "a waiter");
+    write_nodes(0600, "redis://:" SECRET "2@");
+    ask_all("CONFIG", "SET", "requirepass", SECRET "2");
+    relogin(run, "requirepass has changed, and the file");
+    ok(!has_ended(waits) && b->pid == 0, "the waiter waits");
+    write_nodes(0644, "redis://:" SECRET "3@");
+    relogin(run, "a file that others can read");
+    is_int(count_of(wrote(run, 'e'), "the passwords that were read before stay in use"), 1,
+           "the message comes once");
+    unlink(config);
+    relogin(run, "the file is gone");
+    write_nodes(0600, "redis://:" SECRET "2@");
+    a->stop = 1;
+    is_int(ends(&run), 5, "the holder ends with the status of its command");
+    ok(beats(b), "the waiter gets the lock");
+    ask_all("ACL", "SETUSER", "default", "resetpass", ">" SECRET "4");
+    write_nodes(0600, "redis://:" SECRET "4@");
+    relogin(waits, "ACL SETUSER");
+    b->stop = 1;
+    is_int(ends(&waits), 5, "and ends likewise");
+    no_key_left("then");
+}
+
 /* The only client that the servers accept is the test itself. That is no denial, with or without a password. */
 static void full_servers(void)
 {
@@ -4303,6 +4366,7 @@ static const struct scenario {
     {"names_that_move", names_that_move},
     {"default_config", default_config},
     {"passwords", passwords},
+    {"changed_passwords", changed_passwords},
     {"full_servers", full_servers},
     {"json", json},
     {"no_place_to_print", no_place_to_print},
