@@ -155,6 +155,9 @@ enum { HAS_TLS = 0 }; /* then nodes_read refuses rediss: */
    io_name_of in user_data, for its certificate. */
 const struct redlock_io *io_open(void);
 void io_close(const struct redlock_io *io);
+/* Before a connection to this node: reads certificates and key again if their files have changed. Files that cannot be used change
+   nothing. */
+void io_renew(const struct redlock_io *io, const struct redlock_node *node);
 void *io_name_of(unsigned i);
 /* The events to wait for, of a node with a connection, where `wanted` are those that the client waits for: a TLS handshake may
    wait for others. */

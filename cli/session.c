@@ -101,6 +101,7 @@ static int dial(void *context, struct redlock_node *node)
 
     nodes_renew_password(i);
     node->password = targets[i].url.password[0] != '\0' ? targets[i].url.password : NULL;
+    io_renew(below, node);
     return below->dial(context, node);
 }
 

@@ -13,13 +13,28 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-/* Certificates and key, for all clients. */
-static struct redlock_tls loaded;
-static int is_loaded;
+/* What the files of certificates and key have had at one time. */
+struct contents {
+    struct redlock_tls tls;
+    uint32_t hash; /* of the files */
+    struct contents *before;
+};
 
-/* The certificates of authorities that this system trusts. */
+/* What was read last, for all clients; and what the connection of each node uses. */
+static struct contents *loaded, *in_use[REDLOCK_NODES_MAX];
+static char trouble[700]; /* why the files cannot be used */
+
+/* Notes the reason. Returns -1. */
+static int refuses(const char *file, const char *why)
+{
+    snprintf(trouble, sizeof trouble, "%s: %s", file, why);
+    return -1;
+}
+
+/* The certificates of authorities that this system trusts; the last of the usual files if there is none. */
 static const char *system_bundle(void)
 {
     static const char *const paths[] = {"/etc/ssl/certs/ca-certificates.crt", /* Debian, Alpine */
@@ -27,52 +42,114 @@ static const char *system_bundle(void)
                                         "/etc/ssl/ca-bundle.pem",             /* SUSE */
                                         "/etc/ssl/cert.pem"};                 /* BSD, macOS */
     const char *path = getenv("SSL_CERT_FILE");
-    size_t i;
+    size_t i = 0;
 
     if (path != NULL && path[0] != '\0')
         return path;
-    for (i = 0; i < sizeof paths / sizeof *paths; i++)
-        if (access(paths[i], R_OK) == 0)
-            return paths[i];
-    die(EXIT_CONFIG, "this system has no list of trusted authorities: name a file with --cacert");
+    while (i < sizeof paths / sizeof *paths - 1 && access(paths[i], R_OK) != 0)
+        i++;
+    return paths[i];
 }
 
-static void must_be_readable(const char *path)
+static const char *authorities(void)
 {
-    FILE *file = fopen(path, "re");
-
-    if (file == NULL)
-        die(EXIT_CONFIG, "%s: %s", path, strerror(errno));
-    fclose(file);
+    return options.cacert != NULL ? options.cacert : system_bundle();
 }
 
-/* Reads the files that the options name. */
-static void load(void)
+/* Adds a file to the hash. Returns 0, or -1 if it cannot be read. */
+static int hash_file(uint32_t *hash, const char *path)
 {
-    const char *authorities = options.cacert != NULL ? options.cacert : system_bundle(), *wrong;
-    char why[128];
-    int code;
+    char bytes[4096];
+    struct stat status;
+    FILE *file;
+    size_t size;
 
-    if ((options.cert != NULL) != (options.key != NULL))
-        die(EXIT_CONFIG, "%s is missing: --cert and --key belong together",
-            options.cert != NULL ? "--key" : "--cert");
-    must_be_readable(authorities);
-    if (options.cert != NULL) {
-        must_be_readable(options.cert);
-        must_be_readable(options.key);
+    if (path == NULL)
+        return 0;
+    if ((file = fopen(path, "re")) == NULL)
+        return refuses(path, options.cacert != NULL || path == options.cert || path == options.key
+                                 ? strerror(errno)
+                                 : "this system's list of trusted authorities cannot be read: name "
+                                   "a file with --cacert");
+    if (fstat(fileno(file), &status) == 0 && S_ISDIR(status.st_mode)) {
+        fclose(file);
+        return refuses(path, "a directory: name one file, which may have many certificates");
     }
-    code = redlock_tls_init(&loaded, names_io(), authorities, options.cert, options.key);
+    while ((size = fread(bytes, 1, sizeof bytes, file)) > 0)
+        *hash = hash_more(*hash, bytes, size);
+    fclose(file);
+    return 0;
+}
+
+static int hash_files(uint32_t *hash)
+{
+    *hash = HASH_BEGIN;
+    return hash_file(hash, authorities()) != 0 || hash_file(hash, options.cert) != 0 ||
+                   hash_file(hash, options.key) != 0
+               ? -1
+               : 0;
+}
+
+static int parse_files(struct redlock_tls *tls)
+{
+    int code = redlock_tls_init(tls, names_io(), authorities(), options.cert, options.key);
+    const char *wrong = options.key;
+    char why[128];
+
     if (code == 0)
-        return;
+        return 0;
     mbedtls_strerror(code, why, sizeof why);
-    wrong = options.key;
-    if (loaded.authorities.raw.len == 0)
-        wrong = authorities;
-    else if (loaded.certificate.raw.len == 0)
+    if (tls->authorities.raw.len == 0)
+        wrong = authorities();
+    else if (tls->certificate.raw.len == 0)
         wrong = options.cert;
-    else if (mbedtls_pk_get_type(&loaded.key) != MBEDTLS_PK_NONE)
+    else if (mbedtls_pk_get_type(&tls->key) != MBEDTLS_PK_NONE)
         snprintf(why, sizeof why, "this is not the key of the certificate");
-    die(EXIT_CONFIG, "%s: %s", wrong, why);
+    redlock_tls_free(tls);
+    return refuses(wrong, why);
+}
+
+/* Reads the files that the options name, unless they are as before. Returns 0, or -1 if they cannot be used: then those that were
+   read before stay in use. */
+static int load(void)
+{
+    struct contents *next;
+    uint32_t hash;
+
+    if (hash_files(&hash) != 0)
+        return -1;
+    if (loaded != NULL && loaded->hash == hash)
+        return 0;
+    next = calloc(1, sizeof *next);
+    if (next == NULL)
+        return refuses("certificates", "no memory");
+    if (parse_files(&next->tls) != 0) {
+        free(next);
+        return -1;
+    }
+    next->hash = hash;
+    next->before = loaded;
+    loaded = next;
+    return 0;
+}
+
+/* Frees what no connection uses any more. */
+static void free_unused(void)
+{
+    struct contents **at = &loaded->before, *each;
+    unsigned i;
+
+    while ((each = *at) != NULL) {
+        for (i = 0; i < target_count && in_use[i] != each; i++)
+            continue;
+        if (i < target_count) {
+            at = &each->before;
+            continue;
+        }
+        *at = each->before;
+        redlock_tls_free(&each->tls);
+        free(each);
+    }
 }
 
 /* 1: there is an address with rediss:. */
@@ -91,12 +168,14 @@ const struct redlock_io *io_open(void)
     int needed = is_needed();
     struct redlock_tls *tls;
 
-    if (needed && !is_loaded)
-        load();
-    is_loaded |= needed;
+    if (needed && (options.cert != NULL) != (options.key != NULL))
+        die(EXIT_CONFIG, "%s is missing: --cert and --key belong together",
+            options.cert != NULL ? "--key" : "--cert");
+    if (needed && load() != 0)
+        die(EXIT_CONFIG, "%s", trouble);
     tls = must_allocate(1, sizeof *tls);
     if (needed) {
-        redlock_tls_share(tls, &loaded);
+        redlock_tls_share(tls, &loaded->tls);
     } else {
         tls->io = *names_io();
         tls->io.context = tls;
@@ -112,6 +191,36 @@ void io_close(const struct redlock_io *io)
     free(tls);
 }
 
+/* A session with other certificates is not resumed, because the server would not see the new one of this client. */
+static void resume_nothing(struct redlock_tls *tls, const struct redlock_node *node)
+{
+    unsigned i;
+
+    for (i = 0; i < REDLOCK_NODES_MAX; i++)
+        if (tls->sessions[i].kept.node == node)
+            tls->sessions[i].kept.checked_us = 0;
+}
+
+void io_renew(const struct redlock_io *io, const struct redlock_node *node)
+{
+    static int is_told; /* 1: a message has said that the files cannot be used */
+    unsigned i = target_of(node);
+    struct redlock_tls *tls = io->context;
+    int failed;
+
+    if (!targets[i].url.tls)
+        return;
+    failed = in_use[i] != NULL && load() != 0; /* the first connection uses what io_open has read */
+    if (failed && !is_told)
+        say(LOG_WARNING, "%s; the certificates that were read before stay in use", trouble);
+    is_told = failed;
+    if (in_use[i] != loaded)
+        resume_nothing(tls, node);
+    in_use[i] = loaded;
+    tls->in_use = loaded->tls.in_use;
+    free_unused();
+}
+
 /* The host of an address, without port, brackets and interface. */
 static void copy_host(char *host, const char *address)
 {
@@ -120,6 +229,15 @@ static void copy_host(char *host, const char *address)
 
     memcpy(host, address + is_v6, size);
     host[size] = '\0';
+}
+
+/* The dot at the end of a full name is for the resolver: certificates do not have it (RFC 6066). */
+static void cut_dot(char *host)
+{
+    size_t size = strlen(host);
+
+    if (size > 1 && host[size - 1] == '.')
+        host[size - 1] = '\0';
 }
 
 void *io_name_of(unsigned i)
@@ -132,6 +250,7 @@ void *io_name_of(unsigned i)
         snprintf(names[i], sizeof names[i], "%s", options.sni);
     else
         copy_host(names[i], targets[i].url.address);
+    cut_dot(names[i]);
     return names[i];
 }
 
@@ -156,6 +275,12 @@ const struct redlock_io *io_open(void)
 void io_close(const struct redlock_io *io)
 {
     (void)io;
+}
+
+void io_renew(const struct redlock_io *io, const struct redlock_node *node)
+{
+    (void)io;
+    (void)node;
 }
 
 void *io_name_of(unsigned i)

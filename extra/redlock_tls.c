@@ -166,6 +166,15 @@ static const char *tls_alert(uint8_t alert)
     }
 }
 
+/* The server's certificate has been checked, and its extendedKeyUsage has no servers. mbedTLS has a code for this that other
+   errors have, too. */
+static int tls_is_for_clients(const struct redlock_tls_session *s)
+{
+    uint32_t flags = mbedtls_ssl_get_verify_result(&s->ssl);
+
+    return flags != UINT32_MAX && (flags & MBEDTLS_X509_BADCERT_EXT_KEY_USAGE) != 0;
+}
+
 /* Writes what is wrong with the server's certificate; of several defects the first of these. */
 static void tls_explain_certificate(const struct redlock_node *node, char *why, size_t room)
 {
@@ -183,6 +192,8 @@ static void tls_explain_certificate(const struct redlock_node *node, char *why, 
     } else if ((flags & MBEDTLS_X509_BADCERT_CN_MISMATCH) != 0) {
         strcpy(why, "the certificate is for another name than ");
         strncat(why, s->kept.host[0] != '\0' ? s->kept.host : name, room - strlen(why) - 1);
+    } else if (tls_is_for_clients(s)) {
+        strcpy(why, "the certificate is for clients only (extendedKeyUsage)");
     } else { /* a line for each defect */
         mbedtls_x509_crt_verify_info(why, room, "", flags);
         why[strcspn(why, "\n")] = '\0';
@@ -197,7 +208,7 @@ static void tls_explain(const struct redlock_node *node, int code, char *why, si
 
     if (s->foreign)
         strcpy(why, "the server does not speak TLS on this port");
-    else if (code == MBEDTLS_ERR_X509_CERT_VERIFY_FAILED)
+    else if (code == MBEDTLS_ERR_X509_CERT_VERIFY_FAILED || tls_is_for_clients(s))
         tls_explain_certificate(node, why, room);
     else if (alert != NULL)
         strcpy(why, alert);

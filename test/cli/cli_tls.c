@@ -47,7 +47,8 @@ static void serve(unsigned i, const char *certificate, const char *clients, cons
     snprintf(over_tls[i].certificate, sizeof over_tls[i].certificate, "%s/%s.pem", folder,
              certificate);
     snprintf(over_tls[i].key, sizeof over_tls[i].key, "%s/%s.key", folder, certificate);
-    snprintf(over_tls[i].authorities, sizeof over_tls[i].authorities, "%s/ca.pem", folder);
+    snprintf(over_tls[i].authorities, sizeof over_tls[i].authorities, "%s/%s.pem", folder,
+             strcmp(certificate, "stranger") == 0 && clients[0] == 'y' ? "other-ca" : "ca");
     memcpy(over_tls[i].options, options, sizeof options);
     servers[i].options = over_tls[i].options;
     server_restart(&servers[i]);
@@ -157,6 +158,7 @@ static void names(void)
 
     is_int(redlock("status", "--sni", "redis.example", "x", NULL), 1, "--sni: a name");
     is_int(redlock("status", "--sni", "127.0.0.1", "x", NULL), 1, "--sni: an address");
+    is_int(redlock("status", "--sni", "redis.example.", "x", NULL), 1, "--sni: a dot at the end");
     is_int(redlock("status", "--sni", "redi.example", "x", NULL), 78, "--sni: another name");
     ok(said("tls: the certificate is for another name than redi.example"), "  it says which");
     snprintf(list, sizeof list, "rediss://127.1%s", strchr(over_tls[0].address, ':'));
@@ -173,6 +175,9 @@ static void names(void)
     serve(0, "stranger", "no", ANY_VERSION);
     refuses("another authority", over_tls[0].url,
             "tls: the certificate is of an unknown authority");
+    serve(0, "clients-only", "no", ANY_VERSION);
+    refuses("a certificate for clients", over_tls[0].url,
+            "tls: the certificate is for clients only (extendedKeyUsage)");
     serve(0, "server", "no", ANY_VERSION);
 }
 
@@ -198,6 +203,8 @@ static void client_certificates(void)
     is_int(redlock("acquire", "-t", "9", "--cacert", file("none.pem"), "x", NULL), 78,
            "a missing file: 78");
     ok(said("none.pem: No such file"), "  it says why");
+    is_int(redlock("status", "--cacert", folder, "x", NULL), 78, "a directory: 78");
+    ok(said(": a directory: name one file"), "  it says what to use");
     is_int(redlock("status", "--cacert", file("ca.key"), "x", NULL), 78, "no certificate in it");
     ok(said("ca.key: "), "  it names the file");
     serve(0, "server", "no", ANY_VERSION);
@@ -327,6 +334,73 @@ static void renewed(void)
     is_int((long)servers_keys_left("redlock:*", 10000), 0, "no key is left");
 }
 
+/* Copies a file of the folder over another one in place: a reader may see half of it. */
+static void copy(const char *from, const char *to)
+{
+    char bytes[8192];
+    FILE *in = fopen(file(from), "r"), *out = fopen(file(to), "w");
+
+    fwrite(bytes, 1, fread(bytes, 1, sizeof bytes, in), out);
+    fclose(in);
+    fclose(out);
+}
+
+/* 1: server i has the lock of this process; a waiter has it for a moment where the key is gone. */
+static int has_lock_of(unsigned i, struct program holder)
+{
+    char reply[400], pid[24];
+
+    snprintf(pid, sizeof pid, ":%ld:", (long)holder.pid);
+    return strstr(server_ask(&servers[i], reply, sizeof reply, "GET", "redlock:x", NULL), pid) !=
+           NULL;
+}
+
+/* 1: server i gets the lock again, and votes in a renewal, so that the next server may fail. */
+static int is_repaired(unsigned i, struct program run)
+{
+    int before;
+
+    if (!until(has_lock_of(i, run), WAIT_MS))
+        return 0;
+    before = count_of(wrote(run, 'e'), ": renewed; ");
+    return until(count_of(wrote(run, 'e'), ": renewed; ") > before + 1, WAIT_MS);
+}
+
+/* The servers get certificates of another authority, and demand those of clients, one server after the other. A client that did not
+   read its files again could use none of them. */
+static void changed_files(void)
+{
+    struct program run, waits;
+    int i;
+
+    copy("ca.pem", "now-ca.pem");
+    copy("client.pem", "now.pem");
+    copy("client.key", "now.key");
+    setenv("REDLOCK_CACERT", file("now-ca.pem"), 1);
+    setenv("REDLOCK_CERT", file("now.pem"), 1);
+    setenv("REDLOCK_KEY", file("now.key"), 1);
+    run = start("run", "-t", "9", "-v", "x", "sh", "-c",
+                "trap 'exit 5' USR1; while :; do sleep 0.1; done", NULL);
+    ok(writes(run, 'e', "renewed"), "a holder");
+    waits = start("run", "-t", "9", "-v", "x", "-c", "exit 4", NULL);
+    ok(writes(waits, 'e', "held by"), "a waiter");
+    copy("other-client.pem", "now.pem"); /* of the key that comes last */
+    serve(0, "server", "no", ANY_VERSION);
+    ok(writes(run, 'e', "now.key: this is not the key of the certificate; the certificates that "),
+       "half of the files: the old ones stay in use");
+    ok(is_repaired(0, run), "it is repaired there");
+    copy("other-client.key", "now.key");
+    copy("other-ca.pem", "now-ca.pem");
+    for (i = 0; i < NODES; i++) {
+        serve((unsigned)i, "stranger", "yes", ANY_VERSION);
+        ok(is_repaired((unsigned)i, run), "server %d has another authority, and is repaired", i);
+    }
+    kill(run.pid, SIGUSR1);
+    is_int(ends(&run), 5, "run ends with the status of its command");
+    is_int(ends(&waits), 4, "the waiter gets the lock");
+    is_int((long)servers_keys_left("redlock:*", 10000), 0, "no key is left");
+}
+
 int main(int argc, char **argv)
 {
     char list[NODES * sizeof over_tls[0].url] = "";
@@ -358,5 +432,6 @@ int main(int argc, char **argv)
     killed_in_the_handshake();
     hung();
     renewed();
+    changed_files();
     return done_testing();
 }

@@ -33,6 +33,8 @@ certificates() {
     make stranger 10 "$here" other-ca
     make expired 0 "$here" ca
     make elsewhere 10 'subjectAltName=IP:127.0.0.2,DNS:elsewhere.example' ca
+    make clients-only 10 "$here
+extendedKeyUsage=clientAuth" ca
     make client 10 'subjectAltName=DNS:client.example' ca
     make other-client 10 'subjectAltName=DNS:client.example' other-ca
     sleep 2 # the certificate of 0 days, given until its first second
