@@ -154,7 +154,7 @@ static int take_line(const struct source *source, char *line, add_line *add)
 /* Passes all lines to `add`, and closes the file. Returns 0, or -1 if the file cannot be used. */
 static int read_source(struct source *source, add_line *add)
 {
-    char line[4096], wrong[100];
+    char line[4 * REDLOCK_URL_PASSWORD_MAX], wrong[100]; /* each byte of a password may be %XX */
     int result = 0;
 
     while (result == 0 && read_line(source, line, sizeof line, wrong))

@@ -69,8 +69,8 @@ static struct url_text url_until(struct url_text *text, char c)
     return part;
 }
 
-/* Decodes all of `text`, with %xx, and appends it to `to`. Bytes below `least` are an error. */
-static const char *url_decode(struct url_text *text, char *to, int least)
+/* Decodes all of `text`, with %xx, and appends it to `to`, which has room for `most` bytes. Bytes below `least` are an error. */
+static const char *url_decode(struct url_text *text, char *to, size_t most, int least)
 {
     size_t used = strlen(to), width;
 
@@ -85,7 +85,7 @@ static const char *url_decode(struct url_text *text, char *to, int least)
         }
         if (c < least || (c == 127 && least > 1))
             return "it contains a control character";
-        if (used == REDLOCK_URL_MAX)
+        if (used == most)
             return "too long";
         to[used++] = (char)c;
         to[used] = '\0';
@@ -134,10 +134,10 @@ static const char *url_user(struct url_text text, const char **wrong, struct red
     if (text.at == text.end)
         return "a name alone before @: write user:password@, or :password@ without a user";
     text.at++;
-    trouble = url_decode(&user, url->user, 1);
+    trouble = url_decode(&user, url->user, REDLOCK_URL_MAX, 1);
     *wrong = user.at;
     if (trouble == NULL) {
-        trouble = url_decode(&text, url->password, 1);
+        trouble = url_decode(&text, url->password, REDLOCK_URL_PASSWORD_MAX, 1);
         *wrong = text.at;
     }
     if (trouble == NULL && url->password[0] == '\0')
@@ -291,8 +291,9 @@ static const char *url_rest(struct url_text *text, char scheme, struct redlock_u
     part = rest;
     if (scheme == 'u') {
         memcpy(url->address, "unix:", 6);
-        trouble = part.at < part.end && *part.at == '/' ? url_decode(&part, url->address, ' ')
-                                                        : "an absolute path must follow";
+        trouble = part.at < part.end && *part.at == '/'
+                      ? url_decode(&part, url->address, REDLOCK_URL_MAX, ' ')
+                      : "an absolute path must follow";
     } else {
         part = url_until(&rest, '/');
         trouble = url_host(&part, url, 1);

@@ -36,17 +36,20 @@ extern "C" {
 #ifndef REDLOCK_URL_MAX
 #define REDLOCK_URL_MAX 255 /* bytes of an address, a user, a password: each of them */
 #endif
+#ifndef REDLOCK_URL_PASSWORD_MAX
+#define REDLOCK_URL_PASSWORD_MAX REDLOCK_URL_MAX /* for longer passwords: tokens of a cloud */
+#endif
 
 struct redlock_url {
     /* "host:port", "[v6]:port", "unix:/path", in lower case and with the port: equal for equal
        nodes. For redlock_resolve, or for struct redlock_node if it is numeric. It holds no secret,
        so this is what to print. "": the list has ended. */
     char address[REDLOCK_URL_MAX + 1];
-    char user[REDLOCK_URL_MAX + 1];     /* decoded; "": none */
-    char password[REDLOCK_URL_MAX + 1]; /* decoded; "": none */
-    uint32_t database;                  /* 0: the first, or not said */
-    uint32_t timeout_ms;                /* 1..600000; 0: not said */
-    uint8_t tls;                        /* 1: rediss, valkeys */
+    char user[REDLOCK_URL_MAX + 1];              /* decoded; "": none */
+    char password[REDLOCK_URL_PASSWORD_MAX + 1]; /* decoded; "": none */
+    uint32_t database;                           /* 0: the first, or not said */
+    uint32_t timeout_ms;                         /* 1..600000; 0: not said */
+    uint8_t tls;                                 /* 1: rediss, valkeys */
 };
 
 /* Reads the next node of a list and moves *at behind it; at the end of the list url->address is "".

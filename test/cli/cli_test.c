@@ -2632,7 +2632,7 @@ static void is_config_error(const char *list, const char *what, const char *colu
 
 static void node_lists(void)
 {
-    static char huge[6000];
+    static char huge[20000];
     char list[300], file[600];
     const char *path;
 
@@ -3062,6 +3062,43 @@ static void passwords(void)
            "a password in the configuration file comes before REDISCLI_AUTH");
     unsetenv("REDISCLI_AUTH");
     ask_all("DEL", "redlock:y");
+    no_key_left("then");
+}
+
+/* Tokens of a cloud are passwords, too. */
+static void long_passwords(void)
+{
+    static char password[4096 + 2], text[3 * 5100];
+    struct program run;
+    const char *config;
+    unsigned i;
+
+    nodes(3);
+    unsetenv("REDLOCK_NODES");
+    memset(password, 'p', sizeof password - 1);
+    memcpy(password, SECRET, sizeof SECRET - 1);
+    for (i = 0; i < 3; i++)
+        snprintf(text + strlen(text), 5100, "node = redis://:%s@%s\n", password,
+                 servers[i].address);
+    is_int(redlock("run", "--config", write_file("c", 0600, text), "x", "true", NULL), 78,
+           "4,097 bytes: 78");
+    ok(strstr(wrote(last, 'e'), "too long") != NULL, "it says why");
+    password[4096] = '\0';
+    ask_all("CONFIG", "SET", "requirepass", password);
+    ask_all("AUTH", password);
+    text[0] = '\0';
+    for (i = 0; i < 3; i++)
+        snprintf(text + strlen(text), 5100, "node = redis://default:%s@%s\n", password,
+                 servers[i].address);
+    config = write_file("c", 0600, text);
+    run = start("run", "-t", "3", "-v", "--config", config, "x", "-c", "sleep 4; exit 5", NULL);
+    is_int(ends(&run), 5, "4,096 bytes: run");
+    ok(strstr(wrote(run, 'e'), "acquired on 3 of 3") != NULL, "on all nodes");
+    is_int(redlock("status", "--config", config, "x", NULL), 1, "4,096 bytes: status");
+    setenv("REDISCLI_AUTH", password, 1);
+    is_int(redlock("run", "-N", list_of(3, ""), "x", "true", NULL), 0,
+           "4,096 bytes in REDISCLI_AUTH: run");
+    unsetenv("REDISCLI_AUTH");
     no_key_left("then");
 }
 
@@ -4366,6 +4403,7 @@ static const struct scenario {
     {"names_that_move", names_that_move},
     {"default_config", default_config},
     {"passwords", passwords},
+    {"long_passwords", long_passwords},
     {"changed_passwords", changed_passwords},
     {"full_servers", full_servers},
     {"json", json},

@@ -509,7 +509,7 @@ static size_t encode(char *command, size_t room, unsigned count, const void *con
 const char *server_ask_binary(struct server *server, char *reply, size_t size, unsigned count,
                               const void *const *words, const size_t *sizes)
 {
-    char command[4096];
+    char command[8192];
     size_t used = encode(command, sizeof command, count, words, sizes);
 
     if (used == 0)
