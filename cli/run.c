@@ -17,9 +17,9 @@
 
 enum { RENEWED_TTL_MIN_MS = 1000 };
 
-/* The time between SIGTERM and D when the lock is lost: a sixth of the ttl, but at most this. A tenth of that is for SIGKILL, which
-   takes its time where there are many processes. */
-enum { MARGIN_MAX_MS = 5000 };
+/* When the lock is lost: the time between SIGTERM and SIGKILL is a sixth of the ttl, but at most this. That between SIGKILL and D is
+   a twentieth, as killing takes its time where there are many processes, or a busy machine. */
+enum { MARGIN_MAX_MS = 5000, KILLING_MAX_MS = 500 };
 
 /* A guard that has not killed the job so long after its time is killed itself. */
 enum { GUARD_LATE_MS = 100 };
@@ -49,10 +49,11 @@ static struct {
 static void check_options(int has_timeout)
 {
     long margin_ms = options.ttl_ms / 6 < MARGIN_MAX_MS ? options.ttl_ms / 6 : MARGIN_MAX_MS;
+    long killing_ms = options.ttl_ms / 20 < KILLING_MAX_MS ? options.ttl_ms / 20 : KILLING_MAX_MS;
 
     if (options.ttl_ms < RENEWED_TTL_MIN_MS)
         die(EXIT_USAGE, "--ttl: at least 1 s, as a renewal takes time");
-    run.killing_us = (uint64_t)margin_ms * 100;
+    run.killing_us = (uint64_t)killing_ms * 1000;
     if (options.kill_after_ms >= 0 && options.kill_after_ms < margin_ms)
         margin_ms = options.kill_after_ms;
     run.margin_us = (uint64_t)margin_ms * 1000 + run.killing_us;

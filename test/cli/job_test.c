@@ -245,7 +245,7 @@ static void redlock_stopped(void)
     struct program run, waits;
 
     nodes();
-    run = start("run", "-t", "4", "x", "-c", many, NULL);
+    run = start("run", "-t", "8", "x", "-c", many, NULL);
     all_run(run);
     waits = start("run", "x", "-c", next, NULL);
     signal_to(run.pid, SIGSTOP);
@@ -1087,7 +1087,7 @@ static pid_t hit(struct program run)
 }
 
 /* Jobs, one after the other. Each is hit, and then asked to end; meanwhile the next one waits for its lock. make test-cli hits 60
-   jobs, of three builds. A job is killed a sixtieth of the ttl before the lock expires: that must be enough on a busy machine. */
+   jobs, of three builds. A job is killed a twentieth of the ttl before the lock expires: that must be enough on a busy machine. */
 static void kills(void)
 {
     enum { ROUNDS = 20 };
