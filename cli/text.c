@@ -21,8 +21,9 @@ static void say_list(enum level level, const char *format, va_list arguments)
 static void say_list(enum level level, const char *format, va_list arguments)
 {
     struct pollfd fd = {STDERR_FILENO, POLLOUT, 0};
-    char text[1024], line[1500], prefix[8] = "";
+    char text[1024], line[1500], all[sizeof line + 20], prefix[8] = "";
     sigset_t stop, before;
+    int size;
 
     if (options.log_levels)
         snprintf(prefix, sizeof prefix, "<%d>", (int)level);
@@ -33,7 +34,8 @@ static void say_list(enum level level, const char *format, va_list arguments)
     sigemptyset(&stop);
     sigaddset(&stop, SIGTTOU); /* a process in the background prints as well */
     sigprocmask(SIG_BLOCK, &stop, &before);
-    fprintf(stderr, "%sredlock: %s\n", prefix, line);
+    size = snprintf(all, sizeof all, "%sredlock: %s\n", prefix, line);
+    (void)!write(STDERR_FILENO, all, (size_t)size); /* fprintf of musl writes in parts */
     sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
