@@ -29,14 +29,14 @@ static const char sentence[] = "what is wrong";
 #define RETURNS(function) (FUNCTION == function ? is_string(\result) : is_sentence(\result))
 
 /*@ requires text: is_text(text->at, text->end);
-    requires to: to[REDLOCK_URL_MAX] == 0;
+    requires to: most == REDLOCK_URL_MAX && to[most] == 0; // as both maxima are by default
     assigns \result \from &sentence, indirect:*text, indirect:list[0 .. N];
     assigns text->at \from text->at;
     assigns to[0 .. REDLOCK_URL_MAX] \from list[0 .. N];
     ensures to: to[REDLOCK_URL_MAX] == 0;
     ensures at: goes_on(\old(text->at), text->at, text->end);
     ensures sentence: RETURNS(3); */
-static const char *url_decode(struct url_text *text, char *to, int least);
+static const char *url_decode(struct url_text *text, char *to, size_t most, int least);
 
 /*@ requires text: is_text(text->at, text->end);
     assigns \result \from &sentence, indirect:*text, indirect:list[0 .. N];
@@ -105,7 +105,7 @@ int main(void)
 #elif FUNCTION == 2
     url_until(&text, (char)any_of(0, 255));
 #elif FUNCTION == 3
-    url_decode(&text, url.user, (int)any_of(0, 32));
+    url_decode(&text, url.user, REDLOCK_URL_MAX, (int)any_of(0, 32));
 #elif FUNCTION == 4
     url_number(&text, any_of(0, 1), any_of(1, 0x7fffffff), &number);
 #elif FUNCTION == 5

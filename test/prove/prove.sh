@@ -127,7 +127,7 @@ check 'addresses: redlock_url_next, 16 bytes' of 11 16 url_host,url_rest no_alar
 check 'mutant: a word may end a byte behind the text' of 1 12 '' alarm 's/(size_t)(text->end - text->at))/(size_t)(text->end - text->at) + 1)/'
 check 'mutant: one byte too far' of 2 12 '' alarm 's/while (text->at < text->end \&\& \*text->at != c)/while (text->at <= text->end \&\& *text->at != c)/'
 check 'mutant: a % with one digit' of 3 12 '' alarm 's/text->end - text->at < 3/text->end - text->at < 2/'
-check 'mutant: a byte too many' of 3 12 '' alarm 's/if (used == REDLOCK_URL_MAX)/if (used > REDLOCK_URL_MAX)/'
+check 'mutant: a byte too many' of 3 12 '' alarm 's/if (used == most)/if (used > most)/'
 check 'mutant: digits behind the text' of 4 12 '' alarm 's/text->at < text->end \&\& url_digit/text->at <= text->end \&\& url_digit/'
 check 'mutant: a user without a colon' of 5 12 url_decode alarm 's/if (text.at == text.end)$/if (0)/'
 check 'mutant: no ]' of 6 12 '' alarm 's/if (text->at == text->end)$/if (0)/'
