@@ -101,6 +101,12 @@ static unsigned rl_agreed(const struct redlock_lock *lock)
     return rl_use_fencing(lock) ? lock->priv.round.agreed : lock->granted;
 }
 
+/* The nodes whose reply to the present command may still come in time. */
+static unsigned rl_outstanding(const struct redlock_lock *lock)
+{
+    return (lock->priv.unsent | lock->priv.unanswered) & ~(unsigned)lock->failed;
+}
+
 /* ---- The life of a lock ---------------------------------------------------------------------- */
 
 /* All transitions of a lock. Replies and time have changed its sets of nodes and the clock; what
@@ -433,8 +439,7 @@ static void rl_hold(struct redlock_client *c, struct redlock_lock *lock)
 /* Whether it is known why an attempt fails: a quorum has answered, or no other node will. R6 */
 static int rl_knows_why(const struct redlock_client *c, const struct redlock_lock *lock)
 {
-    return rl_is_quorum(c, (unsigned)(lock->granted | lock->refused)) ||
-           ((lock->priv.unsent | lock->priv.unanswered) & ~(unsigned)lock->failed) == 0;
+    return rl_is_quorum(c, (unsigned)(lock->granted | lock->refused)) || rl_outstanding(lock) == 0;
 }
 
 /* Why an attempt failed. CONTENDED: several clients may have asked at once, as no holder can have a
@@ -444,13 +449,11 @@ static int rl_knows_why(const struct redlock_client *c, const struct redlock_loc
 static enum redlock_status rl_outcome(const struct redlock_client *c,
                                       const struct redlock_lock *lock)
 {
-    unsigned open = (lock->priv.unsent | lock->priv.unanswered) & ~(unsigned)lock->failed;
-
     if (!rl_is_quorum(c, (unsigned)(lock->granted | lock->refused)))
         return rl_is_quorum(c, c->priv.all & ~(unsigned)lock->priv.round.denied)
                    ? REDLOCK_UNREACHABLE
                    : REDLOCK_DENIED;
-    if (!rl_is_quorum(c, lock->refused | open))
+    if (!rl_is_quorum(c, lock->refused | rl_outstanding(lock)))
         return REDLOCK_CONTENDED;
     return lock->granted != 0 && rl_may_retry_quickly(lock) ? REDLOCK_CONTENDED : REDLOCK_HELD;
 }
@@ -724,7 +727,7 @@ static int rl_release_step(struct redlock_client *c, struct redlock_lock *lock)
     lock->priv.outcome =
         (int8_t)(lock->priv.op.cancelled ? REDLOCK_CANCELLED : rl_release_outcome(c, lock));
     if (lock->priv.outcome == REDLOCK_UNCONFIRMED && lock->priv.op.waits)
-        rl_time_out(c, lock, (lock->priv.unsent | lock->priv.unanswered) & ~(unsigned)lock->failed);
+        rl_time_out(c, lock, rl_outstanding(lock));
     return lock->priv.outcome != REDLOCK_PENDING;
 }
 
@@ -758,8 +761,7 @@ static uint64_t rl_vote_max_us(const struct redlock_lock *lock)
    R15 */
 static uint64_t rl_time_out_votes(struct redlock_client *c, struct redlock_lock *lock)
 {
-    unsigned nodes = (lock->priv.unsent | lock->priv.unanswered) & ~(unsigned)lock->failed,
-             late = 0;
+    unsigned nodes = rl_outstanding(lock), late = 0;
     uint64_t longest_us = rl_vote_max_us(lock), next_us = REDLOCK_NEVER;
 
     for (; nodes != 0; nodes &= nodes - 1) {
@@ -805,7 +807,7 @@ static int rl_has_failed(struct redlock_client *c, struct redlock_lock *lock, un
 
     if (rl_past(c, lock->priv.due_us))
         lock->priv.due_us = rl_time_out_votes(c, lock);
-    open = (lock->priv.unsent | lock->priv.unanswered) & ~(unsigned)(lock->refused | lock->failed);
+    open = rl_outstanding(lock) & ~(unsigned)lock->refused;
     return !rl_is_quorum(c, voters & (lock->granted | open));
 }
 

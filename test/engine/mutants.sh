@@ -109,7 +109,7 @@ R6|wait.c|s/us << times : most/us << times << 1 : most/|a quick retry comes with
 R6|wait.c|s/us << times : most/us : most/|its pauses grow
 R6|wait.c|s/if \(quick && rl_may_retry_quickly\(lock\)\)/if (0)/|quick retries
 R6|wait.c|s/if \(quick && rl_may_retry_quickly\(lock\)\)/if (quick)/|a few times in a row
-R6|redlock.c|s/if \(!rl_is_quorum\(c, lock->refused \| open\)\)\s+return REDLOCK_CONTENDED;//|contention is distinguished from a holder
+R6|redlock.c|s/if \(!rl_is_quorum\(c, lock->refused \| rl_outstanding\(lock\)\)\)\s+return REDLOCK_CONTENDED;//|contention is distinguished from a holder
 R6|redlock.c|s/return lock->granted != 0 && rl_may_retry_quickly\(lock\) \? REDLOCK_CONTENDED : REDLOCK_HELD;/return lock->granted != 0 ? REDLOCK_CONTENDED : REDLOCK_HELD;/|a client that holds it on few nodes is a holder, when quick retries have not helped
 R6|redlock.c|s/lock->granted != 0 && (rl_may_retry_quickly)/$1/|where no node grants it another client holds it
 R6|wait.c|s/rl_not_after\(&lock->priv.due_us,\s+lock->priv.until_us\);//|the last attempt when the wait ends
@@ -349,7 +349,7 @@ R4|redlock.c|s/if \(reply->vote == RL_NOT_NATIVE\)\s+owed->due_us = c->priv.now_
 R7|client.c|s/rl_wait_ends\(client, lock\);/;/|a waiter that is released passes a notification on
 R7|redlock.c|s/if \(outcome == REDLOCK_HELD && !rl_may_queue\(c, lock\)\)\s+lock->priv.op.notified = 0;[^\n]*//|one that was refused has none to pass on
 R6|redlock.c|s/other->priv.due_us < first->priv.due_us/0/|the lock that is due first is stepped first
-R6|redlock.c|s/rl_is_quorum\(c, lock->refused \| open\)/rl_is_quorum(c, lock->refused)/|with an even number of nodes one that has not replied may make the quorum of a holder
+R6|redlock.c|s/rl_is_quorum\(c, lock->refused \| rl_outstanding\(lock\)\)/rl_is_quorum(c, lock->refused)/|with an even number of nodes one that has not replied may make the quorum of a holder
 R15|client.c|s/if \(rl_is_forked\(client\)\) \{/if (0) {/|a forked child sends nothing
 QR5|node.c|s/if \(node->priv.count > 0\)\s+return; \/\* the locks/\/* the locks/|a reconnect waits until all requesters have the failure
 R2|client.c|s/if \(lock->priv.unsent & ready\)(\s+rl_lock_move)/if (0)$1/|the command of a held lock goes to a node that becomes ready later
