@@ -654,15 +654,11 @@ static void r08_adopted_with_its_generations(void)
 
 /* ---- Servers that forget: R14 --------------------------------------------------------------- */
 
-/* Ours has a short ttl, that of the other client is long. Node 2 has granted the lock to the other client, and restarts empty. It is
-   repaired, and must not vote before the ttl of the other client is over: its SET to node 1 is still under way, and is granted when our
-   key has expired there. */
-static void r14_a_grant_that_the_node_forgot(void)
+/* We hold the lock on nodes 0 and 1. Another client was granted node 2 for 30 s, and node 2 has restarted empty. */
+static void node_2_forgets_a_grant(void)
 {
     unsigned i;
 
-    if (REDLOCK_MINIMAL)
-        return;
     memset(&settings, 0, sizeof settings);
     settings.longest_ttl_ms = 30000;
     begin(3);
@@ -674,15 +670,39 @@ static void r14_a_grant_that_the_node_forgot(void)
     fake_pass(&client, 10 * MS);
     lose_keys(2);
     fake_nodes[2].server.age_s = 0;
+}
+
+static void extend_without_node_2(void)
+{
+    unsigned i;
+
     for (i = 0; i < 4; i++) {
         is_int(extend(), REDLOCK_OK, "r14: extended by nodes 0 and 1");
         fake_pass(&client, 300 * MS);
     }
+}
+
+static void our_key_expires_on_node_1(void)
+{
+    unsigned i;
+
     fake_nodes[1].hung = 1; /* for us */
     for (i = 0; i < 8; i++) {
         extend();
         fake_pass(&client, 300 * MS);
     }
+}
+
+/* Ours has a short ttl, that of the other client is long. Node 2 has granted the lock to the other client, and restarts empty. It is
+   repaired, and must not vote before the ttl of the other client is over: its SET to node 1 is still under way, and is granted when our
+   key has expired there. */
+static void r14_a_grant_that_the_node_forgot(void)
+{
+    if (REDLOCK_MINIMAL)
+        return;
+    node_2_forgets_a_grant();
+    extend_without_node_2();
+    our_key_expires_on_node_1();
     ok(fake_find(1, "k", 1) == NULL,
        "r14: our key has expired on node 1: granted to the other client");
     is_int((int)redlock_remaining_ms(&client, &lock), 0,
@@ -709,33 +729,15 @@ static void adopt_without_node_2(void)
    client was a holder in between, by the grant that node 2 has lost. */
 static void r14_a_round_that_began_without_its_vote(int adopted)
 {
-    unsigned i;
     int extended = 0;
     uint64_t until_us;
 
-    memset(&settings, 0, sizeof settings);
-    settings.longest_ttl_ms = 30000;
-    begin(3);
-    for (i = 0; i < 3; i++)
-        fake_nodes[i].server.age_s = 1000;
-    lock.ttl_ms = 2000;
-    fake_put(2, "k", "another", 30000); /* granted now, for 30 s */
-    is_int(acquire(0), REDLOCK_OK, "r14: held by nodes 0 and 1, another client was granted node 2");
-    fake_pass(&client, 10 * MS);
-    lose_keys(2);
-    fake_nodes[2].server.age_s = 0;
-    for (i = 0; i < 4; i++) {
-        is_int(extend(), REDLOCK_OK, "r14: extended by nodes 0 and 1");
-        fake_pass(&client, 300 * MS);
-    }
+    node_2_forgets_a_grant();
+    extend_without_node_2();
     ok(has_token(2, &lock), "r14: node 2 is repaired");
     if (adopted)
         adopt_without_node_2();
-    fake_nodes[1].hung = 1; /* for us */
-    for (i = 0; i < 8; i++) {
-        extend();
-        fake_pass(&client, 300 * MS);
-    }
+    our_key_expires_on_node_1();
     ok(fake_find(1, "k", 1) == NULL,
        "r14: our key has expired on node 1: granted to the other client, which has the lock");
     until_us = fake_now_us + 40000 * MS;
@@ -758,17 +760,7 @@ static void r14_adopted_by_a_client_that_knows_no_restart(void)
     unsigned i;
     int extended = 0;
 
-    memset(&settings, 0, sizeof settings);
-    settings.longest_ttl_ms = 30000;
-    begin(3);
-    for (i = 0; i < 3; i++)
-        fake_nodes[i].server.age_s = 1000;
-    lock.ttl_ms = 2000;
-    fake_put(2, "k", "another", 30000); /* granted now, for 30 s */
-    is_int(acquire(0), REDLOCK_OK, "r14: held by nodes 0 and 1, another client was granted node 2");
-    fake_pass(&client, 10 * MS);
-    lose_keys(2);
-    fake_nodes[2].server.age_s = 0;
+    node_2_forgets_a_grant();
     fake_nodes[2].refuses = 1;
     mine = lock;
     redlock_abandon(&client, &lock);
