@@ -17,7 +17,7 @@ enum {
 
 /* What every result begins with. */
 struct result {
-    int is_over;                /* 1: the conversation has ended by itself */
+    int is_over;                /* 1: the child has nothing more to ask */
     int is_up;                  /* 1: the node was connected */
     int is_open;                /* 1: the server needs no password, but one is given */
     volatile uint64_t heard_us; /* when the node was connected, or has sent something, last */

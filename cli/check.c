@@ -54,7 +54,7 @@ static const struct check {
      "independent masters, with cluster-enabled no"},
     {"distinct servers",
      "one server with two votes makes a false majority; one machine fails as one",
-     "each server once, each on a machine of its own"},
+     "each server once, no two on one machine"},
     {"failover pair", "when a replica is promoted it does not have the last locks",
      "servers that share no data set"},
     {"lock commands", "a lock is SET NX PX; extending and releasing it is a script",

@@ -232,7 +232,7 @@ struct holder {
     long long started_ms; /* when the holder began to ask for the lock, since 1970 */
 };
 
-/* What the library appends to the key of a lock for keys of its own: the wait queue, the lease of a waiter (then a colon and the
+/* The library appends these to the key of a lock for other keys: the wait queue, the lease of a waiter (then a colon and the
    name of the waiter follow), the counter of fencing tokens. */
 #define QUEUE_SUFFIX ":wait"
 #define COUNTER_SUFFIX ":fence"

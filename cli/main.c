@@ -20,7 +20,7 @@ static const struct verb {
     {"acquire", ACQUIRE, verb_acquire, "-t TTL [options] NAME",
      "acquire a lock and print its token"},
     {"release", RELEASE, verb_release, "[options] NAME [-] | --force ID NAME", "release a lock"},
-    {"status", STATUS, verb_status, "[options] [NAME | PATTERN]...", "say who holds the locks"},
+    {"status", STATUS, verb_status, "[options] [NAME | PATTERN]...", "show the holders of locks"},
     {"check", CHECK, verb_check, "[options]", "look for what makes locks on these nodes unsafe"},
 };
 enum { VERBS = sizeof verbs / sizeof *verbs };

@@ -105,7 +105,7 @@ static const struct {
      "passwords belong into the configuration file, mode 600, or REDISCLI_AUTH"},
     {ACQUIRE, 0, "sh", "token=$(redlock acquire -t TTL NAME)"},
     {ACQUIRE | RELEASE, 0, "json", "acquire prints the token; the exit status tells the rest"},
-    {CHECK, 0, "read-only", "check sets keys of its own for a moment; leave the option out"},
+    {CHECK, 0, "read-only", "check sets its own keys for a moment; leave the option out"},
     {CHECK, 0, "strict", "the status 1 is for warnings"},
     {CHECK, 0, "nagios", "the first line and the status are what plugins print; -q prints no more"},
     {CHECK, 0, "prometheus", "redlock check --json"},

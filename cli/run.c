@@ -395,7 +395,7 @@ static void end_hold(void)
     if (held && now_us() < run.acquired_us + (uint64_t)options.min_hold_ms * 1000 &&
         redlock_remaining_ms(&session.client, lock) > 0) {
         redlock_abandon(&session.client,
-                        lock); /* a signal has ended the wait: the lock expires by itself */
+                        lock); /* a signal has ended the wait: the lock expires with its ttl */
         return;
     }
     status =

@@ -1,4 +1,4 @@
-/* status.c - redlock status: who holds the locks, on how many nodes, and for how long; how many clients wait.
+/* status.c - redlock status: the holder of each lock, on how many nodes and for how long; how many clients wait.
 
    The child of a node reads the keys of the names, or finds those that match a pattern with SCAN, some hundred at a time so that the
    server stays free for others. The parent concludes from what all nodes have.
