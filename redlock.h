@@ -394,9 +394,9 @@ REDLOCK_API const char *redlock_holder_label(const struct redlock_lock *lock);
    there, and fencing_token. Pass the time that was left there, less what the transfer took, ttl_ms
    at most; 0: only to release it, which needs no `generation`. A member whose generation is not
    known is none, so that an extension proves as much as it does there. The generation of a node
-   that is no member is not taken over. R9, R14. Sends nothing. The other
-   client then calls redlock_abandon. REDLOCK_OK, _ALREADY_HELD, _FORKED or _INVALID_ARGUMENT; with
-   REDLOCK_MINIMAL it is always refused. */
+   that is no member is not taken over. R9, R14. Sends nothing. The other client then calls
+   redlock_abandon. REDLOCK_OK, _ALREADY_HELD, _FORKED or _INVALID_ARGUMENT; with REDLOCK_MINIMAL it
+   is always refused. */
 REDLOCK_API enum redlock_status redlock_adopt(struct redlock_client *client,
                                               struct redlock_lock *lock, uint32_t remaining_ms);
 
