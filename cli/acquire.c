@@ -147,7 +147,7 @@ static int release_by_force(int count, char **words)
         deleted += all[i].deleted != 0;
     }
     if (answered < quorum()) {
-        say(LOG_ERROR, "%s: %s: %u of %u", words[0], failure_text(faults), answered, target_count);
+        say_no_quorum(words[0], answered, "answered");
         say_reasons(LOG_ERROR, reason);
         return failure_status(faults);
     }

@@ -310,10 +310,10 @@ void session_serve(struct session *session, const struct pollfd *fds);
 void session_finish(struct session *session);
 
 unsigned count_nodes(redlock_mask mask);
-/* Why no quorum of nodes has answered, from the fault of each node: as an exit status, 77 if denials alone prevent a quorum, 78 if TLS
-   does, else 69; and as a text. */
+/* The exit status if there is no quorum, from the fault of each node: 77 if denials alone prevent a quorum, 78 if TLS does, else 69. */
 int failure_status(const enum redlock_fault *faults);
-const char *failure_text(const enum redlock_fault *faults);
+/* Says that only so many nodes "granted" it, "answered" or whatever they had to do. The reasons of the others come after it. */
+void say_no_quorum(const char *name, unsigned count, const char *did);
 /* The error of this node, for users; "" if it has none. Valid until the next call. */
 const char *error_of(const struct session *session, unsigned i);
 /* Prints the errors of the nodes, one line each. */

@@ -280,8 +280,6 @@ static void look_at_lock(uint64_t now, uint64_t pause_us)
     report_renewal(now);
     if (now >= stop_us())
         lose(now, cause_of_delay(now, pause_us));
-    else if (ended && lock->status == REDLOCK_EXTEND_LIMIT) /* the library has a limit */
-        redlock_auto_extend_start(&session.client, lock, UINT16_MAX - 1);
     else if (ended)
         lose(now, status_text(lock->status));
 }
@@ -364,18 +362,14 @@ static struct job_end supervise(void)
 static void stay(void)
 {
     uint64_t end_us = run.acquired_us + (uint64_t)options.min_hold_ms * 1000;
-    struct redlock_lock *lock = session.lock;
 
     if (options.min_hold_ms > 0 && now_us() < end_us)
         say(LOG_DEBUG, "%s: the command has ended; --min-hold keeps the lock for %ld s", run.name,
             (long)((end_us - now_us()) / 1000000) + 1);
     while (now_us() < end_us && !is_asked_to_end()) {
         turn(&session, end_us);
-        if (!has_completed())
-            continue;
-        if (lock->status != REDLOCK_EXTEND_LIMIT)
+        if (has_completed())
             return; /* lost: the release will say so */
-        redlock_auto_extend_start(&session.client, lock, UINT16_MAX - 1);
     }
 }
 
@@ -542,7 +536,7 @@ int verb_run(int count, char **words)
         return EXIT_SYSTEM;
     }
     renewed();
-    redlock_auto_extend_start(&session.client, session.lock, UINT16_MAX - 1);
+    redlock_auto_extend_start(&session.client, session.lock, REDLOCK_NO_LIMIT);
     end = supervise();
     end_hold();
     job_finish();

@@ -252,19 +252,12 @@ void session_settle(struct session *session)
 
 const char *error_of(const struct session *session, unsigned i)
 {
-    static const char in_time[] = " in time", no_connection[] = "no connection in time";
     static char text[REDLOCK_ERROR_MAX + 40];
-    const char *error = session->nodes[i].error;
-    size_t size = strlen(error);
+    const struct redlock_node *node = &session->nodes[i];
 
-    if (targets[i].url.tls && strcmp(error, no_connection) == 0)
-        snprintf(text, sizeof text, "no TLS connection within %ld ms; is this a TLS port?",
-                 options.node_timeout_ms);
-    else if (size >= sizeof in_time && strcmp(error + size - sizeof in_time + 1, in_time) == 0)
-        snprintf(text, sizeof text, "%.*s within %ld ms", (int)(size - sizeof in_time + 1), error,
-                 options.node_timeout_ms);
-    else
-        snprintf(text, sizeof text, "%s", error);
+    if (node->fault != REDLOCK_FAULT_TIMEOUT)
+        return node->error;
+    snprintf(text, sizeof text, "%s (%ld ms)", node->error, options.node_timeout_ms);
     return text;
 }
 
@@ -292,13 +285,10 @@ int failure_status(const enum redlock_fault *faults)
     return denied > spare ? EXIT_DENIED : tls > spare ? EXIT_CONFIG : EXIT_UNAVAILABLE;
 }
 
-const char *failure_text(const enum redlock_fault *faults)
+void say_no_quorum(const char *name, unsigned count, const char *did)
 {
-    int status = failure_status(faults);
-
-    return status == EXIT_DENIED   ? "no quorum of nodes permits it"
-           : status == EXIT_CONFIG ? "no quorum of nodes can be connected with TLS"
-                                   : "no quorum of nodes answered";
+    say(LOG_ERROR, "%s: no quorum: %u of %u nodes %s, %u needed", name, count, target_count, did,
+        quorum());
 }
 
 void session_finish(struct session *session)

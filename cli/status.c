@@ -513,35 +513,43 @@ static void print_json(const struct lock *lock)
 
 /* ---- The verb ---- */
 
-/* Says which nodes have not answered all. Returns how many have. */
-static unsigned say_silent(void)
+/* How many nodes have answered all. */
+static unsigned count_answers(void)
 {
-    const char *reason[REDLOCK_NODES_MAX];
     unsigned i, answered = 0;
 
-    for (i = 0; i < target_count; i++) {
-        reason[i] = view_of(i)->result.error;
-        answered += reason[i][0] == '\0';
-    }
-    say_reasons(LOG_WARNING, reason);
+    for (i = 0; i < target_count; i++)
+        answered += view_of(i)->result.error[0] == '\0';
     return answered;
 }
 
-static int failure(unsigned answered)
+/* Says which nodes have not, and why. */
+static void say_silent(void)
+{
+    const char *reason[REDLOCK_NODES_MAX];
+    unsigned i;
+
+    for (i = 0; i < target_count; i++)
+        reason[i] = view_of(i)->result.error;
+    say_reasons(LOG_WARNING, reason);
+}
+
+static int failure(void)
 {
     enum redlock_fault faults[REDLOCK_NODES_MAX];
     unsigned i;
 
     for (i = 0; i < target_count; i++)
         faults[i] = view_of(i)->result.fault;
-    say(LOG_ERROR, "%s: %u of %u", failure_text(faults), answered, target_count);
+    say_no_quorum("status", count_answers(), "answered");
+    say_silent();
     return failure_status(faults);
 }
 
 /* 0: at least one of the names is held; of slots: all of them. 1: else. */
 static int result_of(int is_list)
 {
-    unsigned n, held = 0, unknown = 0, answered = say_silent();
+    unsigned n, held = 0, unknown = 0;
     int is_cut = 0, is_odd = 0;
 
     for (n = 0; n < row_count; n++) {
@@ -557,8 +565,9 @@ static int result_of(int is_list)
     if (is_cut)
         say(LOG_ERROR, "there are more than %d locks: ask for fewer with a PATTERN",
             (int)LOCKS_MAX - 1);
-    if (answered < quorum() || (unknown > 0 && !is_list))
-        return failure(answered);
+    if (count_answers() < quorum() || (unknown > 0 && !is_list))
+        return failure();
+    say_silent();
     if (is_cut)
         return EXIT_UNAVAILABLE;
     if (options.slots > 0)
@@ -573,7 +582,7 @@ static int answer_test(const char *mark)
     struct holder holder;
 
     if (lock.state == UNKNOWN)
-        return failure(say_silent());
+        return failure();
     if (lock.state != HELD)
         return 1;
     if (options.mine)

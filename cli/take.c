@@ -355,12 +355,12 @@ static const struct outcome {
     {REDLOCK_CONTENDED, EXIT_UNAVAILABLE, "no client has a quorum"},
     {REDLOCK_LOST, EXIT_LOST, "the lock is lost: it expired, or another client has it"},
     {REDLOCK_EXPIRED, EXIT_LOST, "the lock had already expired or been released"},
-    {REDLOCK_UNREACHABLE, EXIT_UNAVAILABLE, "no quorum of nodes answered"},
+    {REDLOCK_UNREACHABLE, EXIT_UNAVAILABLE, "no quorum"},
     {REDLOCK_UNCONFIRMED, EXIT_UNAVAILABLE,
      "no quorum of nodes confirmed the release; the lock expires with its ttl at the latest"},
     {REDLOCK_TOO_LATE, EXIT_UNAVAILABLE,
      "acquired too late: the nodes took so long that none of the ttl was left"},
-    {REDLOCK_DENIED, EXIT_DENIED, "no quorum of nodes permits it"},
+    {REDLOCK_DENIED, EXIT_DENIED, "no quorum"},
     {REDLOCK_NO_ENTROPY, EXIT_SYSTEM, "no random bytes"},
     {REDLOCK_INVALID_ARGUMENT, EXIT_BUG, "an internal error"}, /* and all others */
 };
@@ -428,7 +428,6 @@ int explain(const struct session *session, const char *name, enum redlock_status
     int result = outcome_of(status)->result;
     const struct redlock_lock *lock = session->lock;
     enum redlock_fault faults[REDLOCK_NODES_MAX];
-    const char *text = status_text(status);
     unsigned i;
 
     if (status == REDLOCK_OK)
@@ -439,17 +438,15 @@ int explain(const struct session *session, const char *name, enum redlock_status
         for (i = 0; i < target_count; i++)
             faults[i] = session->nodes[i].fault;
         result = failure_status(faults);
-        text = failure_text(faults);
     }
     if (status == REDLOCK_CONTENDED)
-        say(LOG_ERROR, "%s: %s: free on %u, taken on %u, unknown on %u of %u nodes", name, text,
-            count_nodes(lock->granted), count_nodes(lock->refused),
+        say(LOG_ERROR, "%s: %s: free on %u, taken on %u, unknown on %u of %u nodes", name,
+            status_text(status), count_nodes(lock->granted), count_nodes(lock->refused),
             target_count - count_nodes(lock->granted | lock->refused), target_count);
-    else if (status == REDLOCK_UNREACHABLE)
-        say(LOG_ERROR, "%s: %s: %u of %u granted the lock, %u are needed", name, text,
-            count_nodes(lock->granted), target_count, quorum());
+    else if (status == REDLOCK_UNREACHABLE || status == REDLOCK_DENIED)
+        say_no_quorum(name, count_nodes(lock->granted), "granted");
     else
-        say(LOG_ERROR, "%s: %s", name, text);
+        say(LOG_ERROR, "%s: %s", name, status_text(status));
     if (result == EXIT_UNAVAILABLE || result == EXIT_DENIED || result == EXIT_CONFIG)
         say_errors(session, LOG_ERROR);
     return result;

@@ -794,7 +794,7 @@ static void reasons(void)
            "the message has a reason for node %u: %s", i, at != NULL ? at : "");
     if (at != NULL)
         at = strchr(at, '\n') + 1;
-    ok(at != NULL && strstr(at, " within 250 ms") != NULL && strstr(at, " within 250 ms") - at < 60,
+    ok(at != NULL && strstr(at, " in time (250 ms)") != NULL && strstr(at, " in time (250 ms)") - at < 60,
        "the first one is in the next line");
     server_resume(&servers[0]);
     server_resume(&servers[1]);
