@@ -5,6 +5,7 @@
    SPDX-License-Identifier: MIT */
 #include "cli.h"
 
+#include <getopt.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -251,15 +252,24 @@ void export_options(void)
     }
 }
 
-/* Finds an option of this verb by its letter, or by its name if the letter is 0. Returns NULL if there is none. */
-static const struct option_spec *find_option(int verb, char letter, const char *name, size_t size)
+/* ---- The command line ---- */
+
+enum {
+    NO_LETTER = 256
+}; /* getopt_long's value of an option without a letter is this and its place in the table */
+
+static int value_of(unsigned i)
+{
+    return specs[i].letter != 0 ? specs[i].letter : NO_LETTER + (int)i;
+}
+
+/* The option of this verb that has this value. NULL: none. */
+static const struct option_spec *option_of(int verb, int value)
 {
     unsigned i;
 
     for (i = 0; i < SPECS; i++)
-        if ((specs[i].verbs & verb) != 0 &&
-            (letter != 0 ? specs[i].letter == letter
-                         : strlen(specs[i].name) == size && memcmp(specs[i].name, name, size) == 0))
+        if ((specs[i].verbs & verb) != 0 && value_of(i) == value)
             return &specs[i];
     return NULL;
 }
@@ -274,101 +284,84 @@ static void overwrite(char *argument)
                      "REDLOCK_NODES or a file");
 }
 
-/* The message does not have the text after "=", which may be a password. */
-static void no_such_option(const char *word, size_t size, int bit, const char *verb)
+/* Says what is wrong with an option that getopt_long did not accept. The message does not have the text after "=", which may be a
+   password. */
+static void refuse_option(int verb, const char *verb_name, const char *word, int is_missing)
 {
-    const char *name = word[1] == '-' ? word + 2 : "";
+    const struct option_spec *spec = option_of(verb, optopt);
+    char text[80];
     size_t i;
 
+    if (is_missing)
+        die(EXIT_USAGE, "--%s: an argument is missing", spec->name);
+    if (spec != NULL || optopt == 'h')
+        die(EXIT_USAGE, "--%s takes no argument", spec != NULL ? spec->name : "help");
+    if (optopt != 0)
+        snprintf(text, sizeof text, "-%c", optopt);
+    else
+        snprintf(text, sizeof text, "%.*s", (int)strcspn(word, "="), word);
     for (i = 0; i < sizeof gone / sizeof *gone; i++)
-        if ((gone[i].verb & bit) != 0 &&
-            (name[0] != '\0'
-                 ? strlen(gone[i].name) == size - 2 && memcmp(gone[i].name, name, size - 2) == 0
-                 : gone[i].letter == word[1]))
-            die(EXIT_USAGE, "%.*s is gone: %s", (int)size, word, gone[i].instead);
-    die(EXIT_USAGE, "%.*s: no such option of %s: see redlock %s --help", (int)size, word, verb,
-        verb);
+        if ((gone[i].verb & verb) != 0 &&
+            (optopt != 0 ? gone[i].letter == optopt : strcmp(gone[i].name, text + 2) == 0))
+            die(EXIT_USAGE, "%s is gone: %s", text, gone[i].instead);
+    die(EXIT_USAGE, "%s: no such option of %s: see redlock %s --help", text, verb_name, verb_name);
 }
 
-static void take_option(const struct option_spec *spec, const char *word, char *argument)
+static void take_option(const struct option_spec *spec, char *argument)
 {
-    const char *wrong;
+    const char *wrong = set(spec, argument, 1);
 
-    if (argument == NULL && spec->kind != FLAG)
-        die(EXIT_USAGE, "%s: an argument is missing", word);
-    wrong = set(spec, argument, 1);
     if (wrong != NULL)
         die(EXIT_USAGE, "--%s %s: %s", spec->name, argument, wrong);
     if (spec->kind == NODE_LIST)
         overwrite(argument);
 }
 
-/* "--name", "--name=argument", "--name argument". Returns how many words it uses; 0 if it asks for help. */
-static int take_long(int verb, const char *verb_name, char **words)
+/* Fills in the options of this verb for getopt_long. */
+static void list_options(int verb, char *letters, struct option *longs)
 {
-    const char *name = words[0] + 2;
-    size_t size = strcspn(name, "=");
-    const struct option_spec *spec = find_option(verb, 0, name, size);
+    unsigned i;
 
-    if (strcmp(name, "help") == 0)
-        return 0;
-    if (spec == NULL)
-        no_such_option(words[0], size + 2, verb, verb_name);
-    if (spec->kind == FLAG && name[size] == '=')
-        die(EXIT_USAGE, "--%s takes no argument", spec->name);
-    if (spec->kind == FLAG || name[size] == '=') {
-        take_option(spec, words[0], spec->kind == FLAG ? NULL : words[0] + size + 3);
-        return 1;
-    }
-    take_option(spec, words[0], words[1]);
-    return 2;
-}
-
-/* The same for "-n", "-nv", "-w5", "-w 5". */
-static int take_letters(int verb, const char *verb_name, char **words)
-{
-    char *at = words[0] + 1, letter[3] = "-";
-
-    for (; *at != '\0'; at++) {
-        const struct option_spec *spec = find_option(verb, *at, NULL, 0);
-        letter[1] = *at;
-        if (*at == 'h')
-            return 0;
-        if (spec == NULL)
-            no_such_option(letter, 2, verb, verb_name);
-        if (spec->kind == FLAG) {
-            take_option(spec, letter, NULL);
+    if (verb == RUN)
+        *letters++ = '+'; /* the options behind the first word are those of a command */
+    *letters++ = ':';
+    *letters++ = 'h';
+    longs->name = "help";
+    longs++->val = 'h';
+    for (i = 0; i < SPECS; i++) {
+        int has_argument = specs[i].kind != FLAG;
+        if ((specs[i].verbs & verb) == 0)
             continue;
-        }
-        take_option(spec, letter, at[1] != '\0' ? at + 1 : words[1]);
-        return at[1] != '\0' ? 1 : 2;
+        longs->name = specs[i].name;
+        longs->has_arg = has_argument ? required_argument : no_argument;
+        longs++->val = value_of(i);
+        if (specs[i].letter == 0)
+            continue;
+        *letters++ = specs[i].letter;
+        if (has_argument)
+            *letters++ = ':';
     }
-    return 1;
 }
 
-/* The first word is the verb. Does not read the arguments of a command that `run` starts. */
+/* The first word is the verb. Leaves the words that are no options, and returns how many they are; -1: help is asked for. */
 static int take_words(int verb, const char *name, int count, char **words)
 {
-    int at = 1, left = 0, step;
+    char letters[3 + 2 * SPECS + 1] = "";
+    struct option longs[1 + SPECS + 1] = {0};
+    int value;
 
-    while (at < count && strcmp(words[at], "--") != 0) {
-        if (words[at][0] != '-' || words[at][1] == '\0') {
-            if (verb == RUN)
-                break;
-            words[left++] = words[at++];
-            continue;
-        }
-        step = (words[at][1] == '-' ? take_long : take_letters)(verb, name, words + at);
-        if (step == 0)
+    list_options(verb, letters, longs);
+    opterr = 0;
+    while ((value = getopt_long(count, words, letters, longs, NULL)) != -1) {
+        if (value == 'h')
             return -1;
-        at += step;
+        if (value == ':' || value == '?')
+            refuse_option(verb, name, words[optind - 1], value == ':');
+        else
+            take_option(option_of(verb, value), optarg);
     }
-    if (at < count && strcmp(words[at], "--") == 0)
-        at++;
-    while (at < count)
-        words[left++] = words[at++];
-    words[left] = NULL; /* execvp() needs it */
-    return left;
+    memmove(words, words + optind, (size_t)(count - optind + 1) * sizeof *words);
+    return count - optind;
 }
 
 /* Returns 1 if stderr goes to systemd's journal: $JOURNAL_STREAM has its device and inode. See systemd.exec(5). */

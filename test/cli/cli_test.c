@@ -467,7 +467,8 @@ static void options(void)
     is_text(wrote(last, 'e'),
             "redlock: --wait x: this is no time: write 1.5, 250ms, 2m, 1h or 1d; at most 24d\n",
             "the message says how to write one");
-    is_int(redlock("run", "--unavail", "5", "x", "true", NULL), 64, "an abbreviated option");
+    is_int(redlock("run", "--conf", "5", "x", "true", NULL), 64, "an abbreviation of two options");
+    is_int(redlock("run", "--nonb", "x", "-c", "exit 3", NULL), 3, "an abbreviation of one option");
     is_int(redlock("status", "-q", "x", "--", "-v", NULL), 1, "after -- there are no options");
     ok(strstr(wrote(last, 'o'), "\n-v ") != NULL, "-v is a name there");
     is_int(redlock("acquire", "-t", "50ms", "x", NULL), 64, "too short a TTL");
