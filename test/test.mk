@@ -14,7 +14,7 @@ LOCK_TESTS = $(notdir $(basename $(wildcard test/engine/lock_*_test.c)))
 PROGRAMS = resp_test queue_test $(LOCK_TESTS) sim fake_test net_test server_test node_test url_test
 SIM = $(wildcard test/engine/sim*.c)
 HELPERS = test/engine/fake.c test/engine/mini.c test/lib/servers.c
-VARIANTS = cc gcc clang gcc-san clang-san clang-msan single small large
+VARIANTS = cc gcc clang gcc-san clang-san clang-msan single small large texts
 
 CC-cc = $(CC)
 CC-gcc = gcc
@@ -24,6 +24,7 @@ CC-clang-san = clang $(SAN)
 CC-clang-msan = clang -fsanitize=memory -fno-sanitize-recover=all
 CC-single = clang $(SAN) -DREDLOCK_HOSTED=0
 CC-small = gcc $(TIGHT)
+CC-texts = gcc $(SAN) -DRESP_TEXT_MAX=20
 CC-large = clang -fsanitize=memory -fno-sanitize-recover=all $(LARGE)
 LIB-single = $(ONE)
 
@@ -69,19 +70,15 @@ check: deps-demo ## the tests in a minute or two; needs a compiler, make and red
 	    $(B)/cli/job_test | grep -vx $(CHECK_NOT:%=-e %) | sed 's,^,$(B)/cli/job_test ,'; } | \
 	    REDLOCK=$(B)/redlock test/check.sh
 
-# The smallest buffer for the texts of replies; the fewest requests; and the fewest bytes at once.
+# The smallest buffer for the texts of replies, a variant; the fewest requests; and the fewest bytes at once.
 SHORT = requests reads
 SHORT-requests = -DREDLOCK_PIPELINE_MAX=2
 SHORT-reads = -DREDLOCK_READ_MAX=1
-BUILD_SHORT = gcc $(SAN) -O1 -g $(WARN) $(CHECKED) -I. -Itest/lib -Itest/engine $< test/engine/fake.c test/engine/mini.c $(CORE) -o $@
 $(B)/short/%: test/engine/lock_limits_test.c test/engine/fake.c test/engine/mini.c $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
-	$(BUILD_SHORT) $(SHORT-$*)
-$(B)/short/texts/%: test/engine/%.c test/engine/fake.c test/engine/mini.c $(LIB) $(HEADERS)
-	@mkdir -p $(@D)
-	$(BUILD_SHORT) -DRESP_TEXT_MAX=20
-test-short: deps-programs $(SHORT:%=$(B)/short/%) $(LOCK_TESTS:%=$(B)/short/texts/%)
-	prove -j 2 -e '' $(SHORT:%=$(B)/short/%) $(LOCK_TESTS:%=$(B)/short/texts/%)
+	gcc $(SAN) $(SHORT-$*) -O1 -g $(WARN) $(CHECKED) -I. -Itest/lib -Itest/engine $< test/engine/fake.c test/engine/mini.c $(CORE) -o $@
+test-short: deps-programs $(SHORT:%=$(B)/short/%) $(LOCK_TESTS:%=$(B)/texts/%)
+	prove -j 2 -e '' $(SHORT:%=$(B)/short/%) $(LOCK_TESTS:%=$(B)/texts/%)
 
 # The send buffer and the ring of requests at their limits.
 QUEUES = least most
@@ -249,10 +246,10 @@ test-build: deps-gcc $(LIB) $(HEADERS)
 
 # Long targets first. Files that several targets need are built before, because several targets run at a time. Without
 # the variants that others contain: test-valgrind runs the programs of test-gcc; test-single and test-large have clang's sanitizers.
-TESTS = test-vendor test-cli test-job mutants soak test-single model test-large test-switches test-gcc-san test-valgrind \
-        sim test-loops analyze history test-small api test-docs test-partition test-board test-check \
-        test-lacks fuzz test-tables test-torture test-cpp test-lwip test-examples test-short test-tls test-queue test-threads \
-        style test-cli-docs test-scripts test-cli-tls
+TESTS = test-cli test-job mutants test-vendor test-valgrind test-cli-tls test-docs model test-large analyze test-switches \
+        test-gcc-san test-single soak sim test-small test-lacks test-short test-loops test-board api test-partition \
+        test-lwip test-tls fuzz test-examples test-check test-torture history test-cpp test-queue test-tables test-cli-docs \
+        test-threads test-scripts style
 test: ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
 	@tools/deps.sh test
 	@$(MAKE) -s -j 2 $(ONE) man $(B)/libredlock.a $(CLI_TESTS)

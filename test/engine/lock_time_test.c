@@ -469,12 +469,12 @@ static void r15_blocking_calls_are_bounded(void)
 {
     uint32_t seed, wrong = 0, first = 0;
 
-    for (seed = 1; seed <= 10000; seed++)
+    for (seed = 1; seed <= 3000; seed++)
         if (!rolled_calls_are_bounded(seed)) {
             wrong++;
             first = first == 0 ? seed : first;
         }
-    ok(wrong == 0, "r15: %lu of 10,000 programs are blocked too long, first seed %lu",
+    ok(wrong == 0, "r15: %lu of 3,000 programs are blocked too long, first seed %lu",
        (unsigned long)wrong, (unsigned long)first);
 }
 
@@ -530,7 +530,7 @@ static void r15_the_longest_acquire(uint32_t wait_ms, long votes)
     long longest_us = 0;
 
     io.wait = wait_while_nodes_change;
-    for (run = 0; run < 2000; run++) {
+    for (run = 0; run < 700; run++) {
         unsigned count = 3 + run % 3;
         uint64_t start;
 
@@ -548,11 +548,11 @@ static void r15_the_longest_acquire(uint32_t wait_ms, long votes)
             longest_us = since(start);
     }
     ok(late == 0,
-       "r15: an acquire that waits %lu ms takes at most %ld votes more: %u of 2000 do not",
+       "r15: an acquire that waits %lu ms takes at most %ld votes more: %u of 700 do not",
        (unsigned long)wait_ms, votes, late);
     ok(longest_us > ((long)wait_ms + votes * 50 / 3) * MS,
        "r15: one takes more than a third of them: %ld us", longest_us);
-    ok(failed > 500, "r15: %u fail", failed);
+    ok(failed > 150, "r15: %u fail", failed);
 }
 
 int main(void)
