@@ -447,6 +447,14 @@ static void end_waiters(void)
     end(&holder);
 }
 
+/* Redis 6.0 keeps no queue. */
+static int servers_keep_queues(void)
+{
+    server_ask(&servers[0], text, sizeof text, "INFO", "server", NULL);
+    ok(strstr(text, "redis_version:") != NULL, "r19: the server tells its version");
+    return strstr(text, "redis_version:6.0.") == NULL;
+}
+
 /* Each gets the lock while only it is served, so it does not matter how fast it is. */
 static void r19_waiters_in_order(int fenced)
 {
@@ -454,7 +462,8 @@ static void r19_waiters_in_order(int fenced)
     unsigned i, wrong = 0;
 
     begin_waiters(fenced);
-    is_int((int)servers_keys_left("key:wait", 0), 5, "r19: five nodes keep a queue");
+    is_int((int)servers_keys_left("key:wait", 0), servers_keep_queues() ? 5 : 0,
+           "r19: five nodes keep a queue, on Redis 6.0 none");
     is_int(release(&holder), REDLOCK_OK, "r19: released");
     for (i = 0; i < WAITERS; i++) {
         serve(&waiters[i].client, 20000);
