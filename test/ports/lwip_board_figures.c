@@ -172,16 +172,22 @@ void __wrap_board_print(const char *text)
     __real_board_print(text);
 }
 
-enum redlock_status __real_redlock_init(struct redlock_client *client, const struct redlock_io *its,
-                                        struct redlock_node *nodes, unsigned count,
-                                        const struct redlock_settings *settings);
-enum redlock_status __wrap_redlock_init(struct redlock_client *client, const struct redlock_io *its,
-                                        struct redlock_node *nodes, unsigned count,
-                                        const struct redlock_settings *settings);
+enum redlock_status __real_redlock_init_sized(struct redlock_client *client,
+                                              const struct redlock_io *its,
+                                              struct redlock_node *nodes, unsigned count,
+                                              const struct redlock_settings *settings,
+                                              uint32_t sizes);
+enum redlock_status __wrap_redlock_init_sized(struct redlock_client *client,
+                                              const struct redlock_io *its,
+                                              struct redlock_node *nodes, unsigned count,
+                                              const struct redlock_settings *settings,
+                                              uint32_t sizes);
 static struct cost cost_init = {"redlock_init", 0, 0};
-enum redlock_status __wrap_redlock_init(struct redlock_client *client, const struct redlock_io *its,
-                                        struct redlock_node *nodes, unsigned count,
-                                        const struct redlock_settings *settings)
+enum redlock_status __wrap_redlock_init_sized(struct redlock_client *client,
+                                              const struct redlock_io *its,
+                                              struct redlock_node *nodes, unsigned count,
+                                              const struct redlock_settings *settings,
+                                              uint32_t sizes)
 {
     static struct redlock_io counted;
     enum redlock_status status;
@@ -198,7 +204,7 @@ enum redlock_status __wrap_redlock_init(struct redlock_client *client, const str
     counted.now_us = io_now_us;
     start = board_ticks();
     io_ticks = 0;
-    status = __real_redlock_init(client, &counted, nodes, count, settings);
+    status = __real_redlock_init_sized(client, &counted, nodes, count, settings, sizes);
     took(&cost_init, board_ticks() - start);
     return status;
 }
