@@ -906,6 +906,10 @@ static void sim_shut(void *context, struct redlock_node *node)
 
     if (!link->open)
         violated("closed twice");
+    /* A burst of long commands is more than a connection without a fault accepts in time. R5 */
+    if (bursts && c->filled[link->server] > 0 && node->fault == REDLOCK_FAULT_TIMEOUT &&
+        c->redlock.priv.jammed)
+        c->disturbed_us[link->server] = c->here_us;
     link->open = 0;
     if (link->to.part == link->to.parts_used && machines[link->server].away_until_us == 0)
         set_served(link, 0);
