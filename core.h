@@ -433,6 +433,13 @@ static inline int rl_is_held(const struct redlock_lock *lock)
     return lock->priv.state == RL_HELD || (!REDLOCK_MINIMAL && lock->priv.state == RL_RENEWING);
 }
 
+/* The node does not have the key, or had lost it: this may explain a loss of the lock. */
+static inline void rl_count_refusal(struct redlock_lock *lock, unsigned bit)
+{
+    rl_set(&lock->refused, bit);
+    rl_clear(&lock->granted, bit);
+}
+
 /* Whether the operation, in progress or not, is an automatic extension. */
 static inline int rl_is_auto(const struct redlock_lock *lock)
 {

@@ -48,7 +48,7 @@ static void rl_learn_loss(const struct redlock_client *c, struct redlock_lock *l
 {
     lock->generation[node->priv.index] = 0;
     rl_clear(&lock->members, node->priv.bit);
-    rl_set(&lock->refused, node->priv.bit); /* this may explain a loss of the lock */
+    rl_count_refusal(lock, node->priv.bit);
     if (command == RL_EXTEND && rl_hold_repairs(c, lock, node))
         rl_set(&lock->priv.unsent, node->priv.bit);
 }
@@ -66,7 +66,7 @@ static void rl_learn_generation(struct redlock_lock *lock, const struct redlock_
         rl_set(&lock->priv.round.fresh, bit);
         rl_clear(&lock->priv.attempt.proved, bit);
         if (lock->members & bit)
-            rl_set(&lock->refused, bit);
+            rl_count_refusal(lock, bit);
         rl_clear(&lock->members, bit);
     }
     if (!rl_is(reply->command, RL_EXTENDS))

@@ -1075,8 +1075,7 @@ static void rl_count_vote(const struct redlock_client *c, struct redlock_lock *l
         if (item->kind == RESP_INTEGER)
             rl_note_free(lock, bit);
     } else if (vote == RL_NO) {
-        rl_set(&lock->refused, bit);
-        rl_clear(&lock->granted, bit);
+        rl_count_refusal(lock, bit);
     } else if (vote != RL_UNPROVED ||
                (rl_is_held(lock) && rl_is_quorum(c, lock->members))) { /* else it explains a loss */
         rl_clear(&lock->refused, bit);

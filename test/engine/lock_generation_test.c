@@ -314,6 +314,27 @@ static void r09_late_replies_explain_a_loss(void)
     redlock_deinit(&client);
 }
 
+/* Node 2 has confirmed one extension and is the reason why the next one is the last; both replies arrive together, late. */
+static void r09_a_late_yes_before_the_reason(void)
+{
+    begin_with_defaults(3);
+    is_int(acquire(0), REDLOCK_OK, "r09: held");
+    fake_pass(&client, 10 * MS);
+    fake_nodes[2].delay_us = 100 * MS;
+    is_int(extend(), REDLOCK_OK, "r09: extended, the reply of node 2 is late");
+    put_another_generation(1);
+    put_another_generation(2);
+    fake_nodes[1].hung = 1;
+    is_int(extend(), REDLOCK_UNREACHABLE, "r09: two nodes do not reply in time");
+    fake_resume(1);
+    fake_pass(&client, 200 * MS);
+    is_int(lock.members, 1, "r09: the keys of both had been gone");
+    is_int(extend(), REDLOCK_LOST, "r09: lost");
+    ok((lock.refused & 4) != 0 && !(lock.granted & 4),
+       "r09: node 2 is a reason, and has not granted it");
+    redlock_deinit(&client);
+}
+
 /* A node that was not asked for the lock is asked for an extension first, by a repair: it may have the key from then on. */
 static void r04_a_repair_is_released(void)
 {
@@ -860,6 +881,7 @@ int main(void)
     r09_one_repair_in_a_round();
     r09_another_generation();
     r09_late_replies_explain_a_loss();
+    r09_a_late_yes_before_the_reason();
     r09_one_of_two_keys(0);
     r09_one_of_two_keys(1);
     r09_a_late_repair_of_one_of_two_keys();

@@ -163,8 +163,9 @@ R9|hold.c|s/rl_set\(&lock->priv.round.fresh, bit\);/;/|nor in one that was learn
 R9|hold.c|s/if \(\*known != generation\)/if (*known == 0)/|another generation is no vote
 R9|hold.c|s/if \(\*known != generation\)/if (*known != generation \&\& !rl_is_held(lock))/|also in a reply after the decision
 R9|hold.c|s/\*known = generation;/*known = *known == 0 ? generation : *known;/|a generation counts from the next round on
-R9|hold.c|s/(if \(lock->members & bit\)\s+rl_set\(&lock->refused, bit\);\s+)rl_clear\(&lock->members, bit\);/$1;/|a node with another generation is no member
-R9|hold.c|s/if \(lock->members & bit\)\s+rl_set\(&lock->refused, bit\);//|a member with another generation explains a loss
+R9|hold.c|s/(if \(lock->members & bit\)\s+rl_count_refusal\(lock, bit\);\s+)rl_clear\(&lock->members, bit\);/$1;/|a node with another generation is no member
+R9|hold.c|s/if \(lock->members & bit\)\s+rl_count_refusal\(lock, bit\);//|a member with another generation explains a loss
+R9|hold.c|s/(if \(lock->members & bit\)\s+)rl_count_refusal\(lock, bit\)/$1rl_set(&lock->refused, bit)/|a node that explains a loss has not granted the lock
 R9|command.c|s/if \(!REDLOCK_MINIMAL && command == RL_REPAIR\)/if (0)/|each repair has its own generation
 R9|redlock.c|s/if \(command == RL_REPAIR && !rl_draw_generation/if (command == RL_REPAIR \&\& lock->priv.attempt.repair[3] == 0 \&\& !rl_draw_generation/|also when there was one before
 R9|redlock.c|s/rl_clear\(&lock->priv.unsent, nodes\); \/\* the next round asks again \*\/\s+return;/;/|nothing is repaired without a generation of its own
@@ -303,7 +304,7 @@ R5|node.c|s/rl_not_after\(&due_us, (c->priv.jammed_us [^;]*)\);/due_us = $1;/|an
 R5|client.c|s/REDLOCK_READABLE \| REDLOCK_WRITABLE\);(\s+rl_set_now)/REDLOCK_READABLE);$1/|after a pause of the program a node may accept bytes at once
 R3|redlock.c|s/rl_tell_broken\(c\); \/\* a vote/\/* a vote/|a vote of a connection that breaks in this tick does not count
 R9|redlock.c|s/rl_clear\(&lock->refused, bit\);/;/|a node that is repaired has not refused
-R8|redlock.c|s/(rl_set\(&lock->refused, bit\);\s+)rl_clear\(&lock->granted, bit\);/$1;/|the last vote of a node replaces the one before
+R8|core.h|s/(rl_set\(&lock->refused, bit\);\s+)rl_clear\(&lock->granted, bit\);/$1;/|the last vote of a node replaces the one before
 R9|hold.c|s/(?=if \(!rl_is_quorum\(c, lock->members\)\) \{\s+rl_roll_back\(c, lock, REDLOCK_LOST\);\s+return;\s+\}\s+rl_begin_round)/rl_begin_round(c, lock); /|the votes tell why a lock is lost, also if they came before the extension
 R4|redlock.c|s/(if \(cancelled\) \{\s+rl_roll_back)/rl_ask_nodes(c, lock); $1/|a cancelled attempt asks no more nodes
 R6|redlock.c|s/(operation == REDLOCK_OP_RELEASE\)\s+)lock->granted = lock->refused = lock->failed = 0;/$1;/|an operation begins without the votes of the one before
