@@ -13,8 +13,8 @@ observed() {
     rm -rf "$folder/data"
     mkdir "$folder/data"
     tied strace -f -y -s 200 -e trace=write,writev,pwrite64,sendto,sendmsg,fdatasync,fsync -o "$folder/trace" \
-        setpriv --pdeathsig KILL redis-server --port 0 --unixsocket "$folder/traced.sock" --dir "$folder/data" --save '' --appendonly yes --appendfsync always \
-        --io-threads "$1" >"$folder/server" 2>&1 &
+        setpriv --pdeathsig KILL redis-server --port 0 --unixsocket "$folder/traced.sock" --dir "$folder/data" --save '' \
+        --appendonly yes --appendfsync always --io-threads "$1" >"$folder/server" 2>&1 &
     tracer=$!
     until_so answers traced $tracer && [ "$(ask traced ping)" = PONG ] || { cat "$folder/server"; return 1; }
     ask traced set a-key-of-this-test its-value
