@@ -48,7 +48,9 @@ untested() {
 }
 check 'each rule has a test' none untested
 unlisted() {
-    tools/files.sh | sed -n 's,^test/\([^/]*/\)\{0,1\}\([^/]*\.\(c\|h\|cpp\|sh\|awk\|lua\|js\|pml\)\)$,\2,p' | while read -r name; do
+    names=$(tools/files.sh | sed -n 's#^test/\([^/]*/\)\{0,1\}\([^/]*\.\(c\|h\|cpp\|sh\|awk\|lua\|js\|pml\)\)$#\2#p')
+    [ -n "$names" ] || echo 'no file is found'
+    for name in $names; do
         grep -qF "* \`$name\`:" test/README.md || echo "$name"
     done
 }
