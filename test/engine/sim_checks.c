@@ -220,8 +220,8 @@ static uint64_t extended_in_us(const struct client *c, const struct redlock_lock
     return left_us < third_us + later_us ? left_us : third_us + later_us;
 }
 
-/* Bit i: server i has the key in the generation that the client knows, or it knows none. A late command may have created it in
-   another one: then the node is no member at its next reply. R9 */
+/* Bit i: server i has the key in the generation that the client knows. A late command may have created it in another one, and a client
+   that has adopted the lock may know none: then the node is no member at its next reply. R8, R9 */
 static unsigned servers_as_known(const struct redlock_lock *lock)
 {
     unsigned n, have = 0;
@@ -234,8 +234,7 @@ static unsigned servers_as_known(const struct redlock_lock *lock)
         found = mini_find(mini, lock->key, 2);
         snprintf(digits, sizeof digits, "%08lx", (unsigned long)lock->generation[n]);
         if (found != NULL && found->value_size >= 40 &&
-            (REDLOCK_MINIMAL || lock->generation[n] == 0 ||
-             memcmp(found->value + 32, digits, 8) == 0))
+            (REDLOCK_MINIMAL || memcmp(found->value + 32, digits, 8) == 0))
             have |= 1U << server_of[n];
     }
     return have;
