@@ -42,7 +42,7 @@ eva() {
     fi
     awk -v notes="$notes" -f test/prove/annotate.awk "$folder/mutant.c" >"$folder/source/$source" || return 1
     # In another folder, because here the preprocessor would find the source instead of its copy.
-    (cd "$folder" && timeout 900 frama-c -cpp-extra-args="-I$folder/source -I$here -I$here/extra -I$here/test/prove $defines" \
+    (cd "$folder" && ulimit -t 1800 && frama-c -cpp-extra-args="-I$folder/source -I$here -I$here/extra -I$here/test/prove $defines" \
         "$here/test/prove/$harness.c" -main main -warn-invalid-pointer -eva -eva-split-limit 1000 \
         -eva-msg-key=-initial-state,-final-states "$@") >"$folder/eva" 2>&1
     rc=$?
