@@ -15,7 +15,11 @@ export REDLOCK_NODES="$nodes" REDLOCK_CONFIG=/dev/null folder
 # The command: children of several kinds, for which it waits.
 cat >"$folder/job" <<'END'
 exec 9>"$folder/witness"
-flock -n 9 || echo "$(date +%T) $1" >>"$folder/overlaps"
+flock -n 9 || { # with the processes that live, and what was hit in the last seconds
+    echo "$(date +%T.%N) job $1, pid $$, overlaps"
+    ps -eo pid,ppid,stat,lstart,args --forest | grep -e redlock -e "$folder" -e sleep -e defunct
+    tail -n 12 "$folder/hits"
+} >>"$folder/overlaps" 2>&1
 echo $$ >"$folder/shell.$1"
 echo "$1" >>"$folder/begun"
 sleep 0.5 &
@@ -41,19 +45,21 @@ nap() { # MOST - tenths of a second, fewer than that
     sleep "$(awk "BEGIN { print $(below "$1") / 10 }")"
 }
 
-# hit PID - a signal. What is stopped goes on after a while, which may be longer than the ttl.
+# hit PID WHAT - a signal. What is stopped goes on after a while, which may be longer than the ttl.
 hit() {
     case $(below 8) in
-    0) kill -TERM "$1" ;;
-    1) kill -INT "$1" ;;
-    2) kill -HUP "$1" ;;
-    3 | 4) kill -KILL "$1" ;;
-    *)
-        kill -STOP "$1"
-        nap 60
-        kill -CONT "$1"
-        ;;
-    esac 2>/dev/null
+    0) signal=TERM ;;
+    1) signal=INT ;;
+    2) signal=HUP ;;
+    3 | 4) signal=KILL ;;
+    *) signal=STOP ;;
+    esac
+    echo "$(date +%T.%N) $signal to $1, $2" >>"$folder/hits"
+    kill -$signal "$1" 2>/dev/null
+    [ $signal = STOP ] || return
+    nap 60
+    echo "$(date +%T.%N) CONT to $1" >>"$folder/hits"
+    kill -CONT "$1" 2>/dev/null
 }
 
 # Jobs one after the other, most of which are hit: the program, its guard, the shell of the job, or any of its processes.
@@ -66,10 +72,10 @@ contend() { # NUMBER
         nap 14
         case $(below 8) in
         0) ;;
-        1 | 2) hit $run ;;
-        3 | 4) hit "$(below_pid $run | head -n 1)" ;;
-        5) hit "$(below_pid $run | shuf -n 1)" ;;
-        *) [ ! -s "$folder/shell.$1" ] || hit "$(cat "$folder/shell.$1")" ;;
+        1 | 2) hit $run "redlock of job $1" ;;
+        3 | 4) hit "$(below_pid $run | head -n 1)" "the guard of $run, job $1" ;;
+        5) hit "$(below_pid $run | shuf -n 1)" "a process of $run, job $1" ;;
+        *) [ ! -s "$folder/shell.$1" ] || hit "$(cat "$folder/shell.$1")" "the shell of $run, job $1" ;;
         esac
         wait $run
         echo $? >>"$folder/statuses"
