@@ -43,6 +43,7 @@ lost[c]|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DDEAD -DANYMEMBER|R8, without: only 
 lost[c]|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DDEAD -DNOFRESH|R9, without: a generation that was known before the round began
 v[k]==0|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DNOCREATE -DSTALE -DDELAY -DOLDVOTE|R8, without: votes only in the round that was asked
 lost[c]|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DKEEPMEM|R9, without: another generation takes the membership
+lost[c]|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DDEAD -DGONEMEM|R9, without: a key that is gone takes the membership, when it is missed or at the first generation after that
 lost[c]|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DDEAD -DRECREATE|R9, without: repaired nodes not counting at once
 lost[c]|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DDEAD -DJOINANY|R8, without: only a round that succeeded makes members
 lost[c]|redlock|-DC=2 -DT=2 -DEXT -DEXTC=1 -DDEAD -DSTALE -DLATEWON|R9, without: known before the round that succeeded, and not only before the present one

@@ -55,14 +55,17 @@
  * Mutants: SAMEGEN (all commands of a token store the same generation), ANYMEMBER (1: every node votes), NOFRESH (1,
  *   4: a generation counts that was learned in the round), OLDVOTE (1: a yes to an earlier round is a vote), KEEPMEM
  *   (2: the node stays a member), RECREATE (2: the node is a member at once, and votes), SAMEROUND (2: its yes is a
- *   vote, so it is a member when the round succeeds), JOINANY (4: the round need not succeed), LATEWON (4: known
- *   before the present round is enough), GRANTANY (5: also after the validity), QUARSET (R14 for acquires only),
- *   QUARLATE (R14 when the yes arrives, and not when the round begins), QUARGRANT (R14: a grant makes a member),
+ *   vote, so it is a member when the round succeeds), GONEMEM (2, 3: the node stays a member when the key is not there,
+ *   and when it then tells the first generation), JOINANY (4: the round need not succeed), LATEWON (4: known before the
+ *   present round is enough), GRANTANY (5: also after the validity), QUARSET (R14 for acquires only), QUARLATE (R14
+ *   when the yes arrives, and not when the round begins), QUARGRANT (R14: a grant makes a member),
  *   QUARADOPT (R14: an adopter takes generations of nodes that are no members, and knows of none that it has no vote),
  *   ADOPTANY (an adopter takes the first generation that a member tells for the known one), ADOPTVALID (the same while
  *   the lock is valid), ADOPTSAME (an adopter's repairs store generations of its predecessor's), SHORTEN (an extension
  *   can shorten), NOELAPSED, EXTNOELAPSED, BLINDDEL, BLINDEXT, DRIFT < D, QSZ too small, QUAR < T
- * Weaker rules that hold, too: KEEPGONE (3: a key that is gone changes nothing), UNASKED (4: without any yes),
+ * Weaker rules that hold, too: KEEPGONE (3: a key that is gone changes nothing. Before the node has a vote again it
+ *   tells another generation, or the first one, and that takes the membership by 2; GONEMEM is without both. What 3
+ *   adds is time: the loss is known, and the key created again, a reply earlier), UNASKED (4: without any yes),
  *   GRANTOLD (5: a member by a late grant votes in the round in which the grant arrives)
  *
  * Reductions. (1) A reply arrives when the command runs, or never. A later reply tells the client the same later, and
@@ -436,6 +439,8 @@ inline join(c) {
 #define JUDGE(c,n) cnt[X(c,n)] = ph[c] == 3; mem[X(c,n)] = 0
 #elif defined(KEEPMEM)
 #define JUDGE(c,n) cnt[X(c,n)] = 0
+#elif defined(GONEMEM)
+#define JUDGE(c,n) cnt[X(c,n)] = 0; mem[X(c,n)] = mem[X(c,n)] && known[X(c,n)] == 0
 #else
 #define JUDGE(c,n) cnt[X(c,n)] = 0; mem[X(c,n)] = 0
 #endif
@@ -450,10 +455,12 @@ inline join(c) {
         gen[n] = 0; LEARNED(n); \
         if \
         :: TAKEN(c,n) -> known[X(c,n)] = 2; YES(c,n) \
-        :: else -> known[X(c,n)] = 1; JUDGE(c,n) \
+        :: else -> JUDGE(c,n); known[X(c,n)] = 1 \
         fi
 #ifdef KEEPGONE
 #define GONE(c,n) cnt[X(c,n)] = 0
+#elif defined(GONEMEM)
+#define GONE(c,n) cnt[X(c,n)] = 0; known[X(c,n)] = 0
 #else
 #define GONE(c,n) cnt[X(c,n)] = 0; mem[X(c,n)] = 0; known[X(c,n)] = 0
 #endif
