@@ -87,6 +87,8 @@ static int rl_has_failed(struct redlock_client *c, struct redlock_lock *lock, un
 static void rl_next_round(struct redlock_client *c, struct redlock_lock *lock);
 static unsigned rl_ready_for_releases(const struct redlock_client *c);
 static int rl_may_queue(const struct redlock_client *c, const struct redlock_lock *lock);
+static unsigned rl_releasing_command(const struct redlock_client *c,
+                                     const struct redlock_lock *lock);
 
 /* ---- Questions about a lock ------------------------------------------------------------------ */
 
@@ -547,7 +549,7 @@ static void rl_owe(struct redlock_client *c, struct redlock_lock *lock)
     for (i = 0; i < c->priv.count; i++) /* of a release that gives up its place */
         if (owed->unanswered >> i & 1)
             rl_disown_replies(c, owed, i, 1, NULL);
-    rl_keep_release(owed, lock, rl_is_fair(c, lock) ? RL_LEAVE : RL_DELETE);
+    rl_keep_release(owed, lock, rl_releasing_command(c, lock));
     owed->unsent = unsent;
     owed->unanswered = unanswered;
     owed->times = 0;
@@ -642,14 +644,14 @@ static int rl_awaits_rollback(const struct redlock_client *c, const struct redlo
 
 /* Releases the lock on all nodes that may have it. Returns whether that is done: each node was sent
    the release, or it is left to rl_owe. When no reply is waited for any more, nodes without a free
-   request are sent the release without asking for its reply: for that there is always room. R4 */
+   request are sent the release without asking for its reply: equal ones share a request. R4 */
 static int rl_roll_back_step(struct redlock_client *c, struct redlock_lock *lock)
 {
     rl_ask_nodes(c, lock);
     if (rl_awaits_rollback(c, lock))
         return 0;
     rl_clear(&lock->priv.unsent, rl_send(c, lock, lock->priv.unsent & rl_ready_for_releases(c),
-                                         RL_DELETE, RL_NO_REPLY));
+                                         rl_releasing_command(c, lock), RL_NO_REPLY));
     if (rl_unsent_up(c, lock) != 0 && lock->priv.outcome != REDLOCK_LOST &&
         !rl_past(c, lock->priv.due_us))
         return 0; /* a loss is reported at once */

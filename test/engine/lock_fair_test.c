@@ -847,6 +847,23 @@ static void r19_a_repeated_release_leaves(void)
     is_int((int)in_queue(2), REPEATS ? 0 : 1, "r19: the release that is repeated leaves it");
 }
 
+/* Node 0 has no free request: it is sent the release without being asked for its reply. */
+static void r19_a_release_without_a_reply_tells(void)
+{
+    begin_fair(1);
+    is_int(acquire(1000), REDLOCK_OK, "r19: held");
+    stands(FIRST, 1, 0, 0);
+    stands(SECOND, 2, 0, 0);
+    stands(THIRD, 3, 0, 0);
+    client.priv.full = 1;
+    is_int(release(0), REDLOCK_UNCONFIRMED,
+           "r19: the node has no free request: released, without a reply");
+    fake_pass(&client, 10 * MS);
+    is_int((int)fake_keys_left(), 0, "r19: the key is gone");
+    ok(entry(0, FIRST)->answer_ms == 0 && entry(0, SECOND)->answer_ms == 0,
+       "r19: the first two are told");
+}
+
 static void r19_other_keys_are_not_told(void)
 {
     struct redlock_lock other;
@@ -1161,6 +1178,7 @@ int main(void)
     r19_a_release_tells_the_first_two();
     r19_a_lost_lock_is_released();
     r19_a_repeated_release_leaves();
+    r19_a_release_without_a_reply_tells();
     r19_other_keys_are_not_told();
     r19_fencing();
     r19_the_holder_is_known();
