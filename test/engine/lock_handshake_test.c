@@ -360,6 +360,10 @@ static void r12_not_a_node(void)
                                  "$4\r\nrole\r\n$6\r\nmaster\r\n";
     is_int(acquire(0), REDLOCK_OK, "r12: the name of a module does not matter");
     begin_with_defaults(1);
+    fake_nodes[0].server.hello = "%3\r\n$17\r\navailability-zone\r\n$4\r\nmode\r\n"
+                                 "$8\r\nsentinel\r\n$4\r\nrole\r\n$4\r\nrole\r\n$6\r\nmaster\r\n";
+    is_int(acquire(0), REDLOCK_OK, "r12: a value is not the name of the next one");
+    begin_with_defaults(1);
     nodes[0].database = 1;
     fake_nodes[0].server.hello =
         "%1\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n:1\r\n"; /* :1 to SELECT */
