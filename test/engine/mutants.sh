@@ -76,7 +76,7 @@ R3|client.c|s/settings->quorum = count \/ 2 \+ 1/settings->quorum = (count + 1) 
 R4|redlock.c|s/lock->priv.unsent = lock->priv.attempt.asked;/lock->priv.unsent = lock->granted;/|release to all asked, not only to those that granted
 R4|redlock.c|s/(rl_roll_back\(c, lock, REDLOCK_LOST\));/$1, lock->priv.unsent = 0;/g|a lost lock is released on the nodes that still have it
 R4|redlock.c|s/lock->priv.unsent = lock->priv.attempt.asked;/lock->priv.unsent = 0;/|the rollback
-R4|redlock.c|s/rl_send\(c, lock, lock->priv.unsent & [^,]*,\s+RL_DELETE, RL_NO_REPLY\)/0/|a release that waits while the buffer is full
+R4|redlock.c|s/rl_send\(c, lock, lock->priv.unsent & [^,]*,\s+rl_releasing_command\(c, lock\), RL_NO_REPLY\)/0/|a release that waits while the buffer is full
 R4|redlock.c|s/rl_roll_back\(c, lock, REDLOCK_CANCELLED\);/rl_lock_finish(c, lock, REDLOCK_CANCELLED);/|the rollback of a cancelled attempt
 R4|node.c|s/do \{\s+nodes &= rl_up\(c\);/nodes &= rl_up(c); do {/|nothing is queued on a connection that broke
 R4|redlock.c|s/lock->priv.attempt.release_failed \| unanswered/unanswered/|a temporary error is no answer to a release
@@ -204,6 +204,7 @@ R12|command.c|s/if \(!?REDLOCK_MINIMAL \|\| node->priv.count == 0 \|\| command !
 R12|command.c|s/SETNAME7redlock/SETNAME7red0000/|the connection has the name of the library
 R12|node.c|s/what == RL_HELLO_ROLE &&/0 \&\&/|a replica is no node
 R12|node.c|s/strcmp\(item->text, "sentinel"\) == 0/0/|a sentinel is no node
+R12|node.c|s/node->priv.hello_next = RL_HELLO_NAME;\s+if \(what == RL_HELLO_NAME\)\s+(node->priv.hello_next = [^;]*;)\s+else if/$1\n    if/|a value in the reply to HELLO is not read as a name
 R12|redlock.c|s/if \(node->priv.denied\)/if (0)/|a node that denies is distinguished from one that does not answer
 R12|node.c|s/\(!REDLOCK_MINIMAL && command == RL_INFO && rl_is_not_ready\(item\)\)/0/|a server that cannot tell its run_id yet is asked again
 R12|redlock.c|s/if \(rl_first_node\(c, queued\)->priv.handshake == RL_READY\)/if (1)/|no command is sent before the handshake is complete
@@ -375,7 +376,8 @@ R19|redlock.c|s/rl_may_queue\(c, lock\) && rl_queue_begin\(c, lock\) != 0/rl_may
 R19|redlock.c|s/rl_clear\(&lock->priv.unsent, lock->priv.fair.refused\);[^\n]*/;/|a node that has refused it at the gate is sent no rollback
 R19|redlock.c|s/if \(rl_has_gate\(c, lock, node\) && !lock->priv.op.cancelled\)/if (0)/|a rollback puts the waiter back
 R19|redlock.c|s/return rl_is_fair\(c, lock\) \? RL_LEAVE : RL_DELETE;/return RL_DELETE;/|a release leaves the queue, and tells
-R19|redlock.c|s/rl_is_fair\(c, lock\) \? RL_LEAVE : RL_DELETE\);/RL_DELETE);/|one that is repeated, too
+R19|redlock.c|s/rl_keep_release\(owed, lock, [^;]*;/rl_keep_release(owed, lock, RL_DELETE);/|one that is repeated, too
+R19|redlock.c|s/rl_releasing_command\(c, lock\), RL_NO_REPLY/RL_DELETE, RL_NO_REPLY/|and one whose reply is dropped
 R19|redlock.c|s/rl_clear\(&lock->priv.fair.told, bit\);/;/|what a node has told before its reply is old
 R19|wait.c|s/lock->priv.fair.entered == 0 &&\s+rl_random/rl_random/|the name stays in all attempts
 R19|wait.c|s/rl_queue_agree\(c, lock\);\n/;\n/|all nodes have the same moment
