@@ -690,6 +690,61 @@ static void r19_all_that_give_up_leave(void)
     is_int((int)in_queue(0), 0, "r19: it leaves the queue, too");
 }
 
+static int begun, used_io; /* calls of an I/O table since `begun` */
+
+static int counting_transmit(void *context, struct redlock_node *node, const void *bytes,
+                             size_t size)
+{
+    used_io += begun;
+    return fake_io()->transmit(context, node, bytes, size);
+}
+
+static int counting_entropy(void *context, void *bytes, size_t size)
+{
+    used_io += begun;
+    return fake_io()->entropy(context, bytes, size);
+}
+
+/* The sockets accept nothing, and the buffer is full: what sends would try to make room at once. */
+static void r19_a_start_only_writes_into_memory(void)
+{
+    static struct redlock_lock more[200], second, third;
+    struct redlock_io io = *fake_io();
+    unsigned i;
+
+    wait_behind(0, 3);
+    redlock_lock_init(&second, "k", 10000);
+    redlock_lock_init(&third, "n", 10000);
+    redlock_acquire_start(&client, &second, 60000);
+    fake_pass(&client, 10 * MS);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].full = 1;
+    for (i = 0; i < 200 && !client.priv.jammed; i++) {
+        redlock_lock_init(&more[i], "m", 10000);
+        redlock_acquire_start(&client, &more[i], 0);
+        redlock_tick(&client);
+    }
+    ok(client.priv.jammed || REDLOCK_SEND_MAX > 8000, "r19: the send buffer is full");
+    io.transmit = counting_transmit;
+    io.entropy = counting_entropy;
+    client.priv.io = &io;
+    begun = 1;
+    redlock_release_start(&client, &lock, 1000);
+    redlock_cancel(&client, &second);
+    redlock_release_start(&client, &second, 0);
+    redlock_release_start(&client, &more[0], 1000);
+    redlock_acquire_start(&client, &third, 1000);
+    is_int(used_io, 0, "r19: a start, or a cancel, calls nothing of the I/O table but the clock");
+    redlock_tick(&client);
+    ok(used_io > 0, "r19: the next tick does");
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].full = 0;
+    fake_pass(&client, 200 * MS);
+    is_int((int)in_queue(0), 0, "r19: both have left the queue");
+    begun = 0;
+    redlock_deinit(&client);
+}
+
 /* Node 1 is in its handshake, for another lock, when the waiter gives up. */
 static void r19_it_leaves_the_nodes_that_are_ready(void)
 {
@@ -1168,6 +1223,7 @@ int main(void)
     r19_all_keys_are_gone(0);
     r19_all_keys_are_gone(1);
     r19_all_that_give_up_leave();
+    r19_a_start_only_writes_into_memory();
     r19_it_leaves_the_nodes_that_are_ready();
     for (when = BEFORE_IT_ASKS; when <= WHILE_IT_WAITS_FOR_OTHERS; when++) {
         r19_a_hand_off_is_passed_on(0, when);
