@@ -219,7 +219,8 @@ enum rl_vote {
     RL_LATER,      /* a temporary error, or a yes of a node that has no vote now. R14 */
     RL_DENIED,     /* an error that will not go away by itself */
     RL_UNANSWERED, /* the connection broke */
-    RL_NOT_NATIVE, /* a native release did not delete: the script finds out why. R11 */
+    RL_NOT_NATIVE, /* the node is sent another command: a native release did not delete, and the
+                      script finds out why, R11; or the gate was denied. R19 */
     RL_NONSENSE    /* not a reply to this command */
 };
 
@@ -584,10 +585,6 @@ REDLOCK_PRIVATE void rl_renewal_hasten(const struct redlock_client *c, struct re
 
 /* ---- A waiter (wait.c) ---------------------------------------------------------------------- */
 
-/* The smoothed round trip to a quorum of nodes, in microseconds, but 100 at least: pauses between
-   retries and looks are multiples of it. */
-REDLOCK_PRIVATE uint32_t rl_quorum_trip_us(const struct redlock_client *c);
-
 /* The pause before a slow retry: random, longer each time. R6 */
 REDLOCK_PRIVATE uint32_t rl_pause_us(struct redlock_client *c, struct redlock_lock *lock);
 
@@ -612,9 +609,12 @@ REDLOCK_PRIVATE void rl_notify(struct redlock_client *c, unsigned nodes, const v
 /* Notifies the waiters of this client after a release. R7 */
 REDLOCK_PRIVATE void rl_notify_own(struct redlock_client *c, const struct redlock_lock *lock);
 
-/* Before an attempt, or the rollback of one: what the nodes are told of the waiter. Returns -1
-   without entropy. R19 */
+/* Before an attempt: forgets what the nodes have said in the last one. Returns -1 without entropy
+   for the name of the waiter. R19 */
 REDLOCK_PRIVATE int rl_queue_begin(struct redlock_client *c, struct redlock_lock *lock);
+
+/* Before an attempt, or the rollback of one: sets the moment and the times of the lease that the
+   nodes are told. R19 */
 REDLOCK_PRIVATE void rl_queue_again(const struct redlock_client *c, struct redlock_lock *lock);
 
 /* A node has refused an attempt at the gate. Returns the rest of the reply, as rl_place_of; NULL:

@@ -13,7 +13,7 @@
        extension replies. A yes is a vote only if it tells the generation that was known before the
        round began; another one means that the key was gone meanwhile, so the node is no member.
        Where none is known, the next command creates the key if it is missing, while the lock is
-       valid. It is sent at once where an extension has just found no key.
+       valid; at once where an extension has just found no key, also after the decision.
    R10 Bounded extension. Auto-extension runs a third of the ttl after the last success, at once if
        less than two thirds are left, and after a failure again until the validity ends.
 

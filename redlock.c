@@ -220,17 +220,17 @@ static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
 static int rl_may_follow(enum rl_state from, enum rl_state to)
 {
     static const uint16_t after[] = {
-        /* IDLE; HELD by redlock_adopt */
-        1 << RL_IN_LINE | 1 << RL_RELEASING | 1 << RL_HELD,
-        1 << RL_ASKING,                                         /* IN_LINE */
-        1 << RL_AGREEING | 1 << RL_HELD | 1 << RL_ROLLING_BACK, /* ASKING */
-        1 << RL_AGREEING | 1 << RL_HELD | 1 << RL_ROLLING_BACK, /* AGREEING */
-        1 << RL_PAUSING,                                        /* ROLLING_BACK */
-        1 << RL_IN_LINE,                                        /* PAUSING */
-        1 << RL_HELD | 1 << RL_RENEWING | 1 << RL_EXTENDING | 1 << RL_ROLLING_BACK, /* HELD */
-        1 << RL_HELD | 1 << RL_EXTENDING | 1 << RL_ROLLING_BACK,                    /* RENEWING */
-        1 << RL_HELD | 1 << RL_RENEWING | 1 << RL_ROLLING_BACK,                     /* EXTENDING */
-        1 << RL_ROLLING_BACK,                                                       /* RELEASING */
+        /* HELD by redlock_adopt */
+        [RL_IDLE] = 1 << RL_IN_LINE | 1 << RL_RELEASING | 1 << RL_HELD,
+        [RL_IN_LINE] = 1 << RL_ASKING,
+        [RL_ASKING] = 1 << RL_AGREEING | 1 << RL_HELD | 1 << RL_ROLLING_BACK,
+        [RL_AGREEING] = 1 << RL_AGREEING | 1 << RL_HELD | 1 << RL_ROLLING_BACK,
+        [RL_ROLLING_BACK] = 1 << RL_PAUSING,
+        [RL_PAUSING] = 1 << RL_IN_LINE,
+        [RL_HELD] = 1 << RL_HELD | 1 << RL_RENEWING | 1 << RL_EXTENDING | 1 << RL_ROLLING_BACK,
+        [RL_RENEWING] = 1 << RL_HELD | 1 << RL_EXTENDING | 1 << RL_ROLLING_BACK,
+        [RL_EXTENDING] = 1 << RL_HELD | 1 << RL_RENEWING | 1 << RL_ROLLING_BACK,
+        [RL_RELEASING] = 1 << RL_ROLLING_BACK,
     };
 
     return to == RL_IDLE || (after[from] >> to & 1) != 0;
@@ -1024,7 +1024,9 @@ REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock 
         ready &= ~same;
         rl_send_command(c, lock, same, command);
     }
-    rl_tell_broken(c); /* a vote of this round may be gone */
+    /* A connection may have broken now, and a vote of this round be gone. Other locks only note it:
+       none is stepped here. */
+    rl_tell_broken(c);
 }
 
 /* ---- A reply --------------------------------------------------------------------------------- */

@@ -86,7 +86,8 @@ struct redlock_lock_private {
     struct {
         redlock_mask asked; /* nodes that may have our key: each is sent a release. R4 */
         /* Nodes of which no generation was learned since a round that succeeded began: a yes that
-           tells the known one makes a member, also after the decision. R8 */
+           tells the known one makes a member, also after the decision. Without a known one this
+           says nothing. R8 */
         redlock_mask proved;
         uint8_t round;                          /* the number of the present round, from 1 */
         uint8_t replies_due[REDLOCK_NODES_MAX]; /* how many replies each node owes the lock */
@@ -100,7 +101,7 @@ struct redlock_lock_private {
     /* What a round has heard, besides `granted`, `refused` and `failed`. */
     struct {
         redlock_mask resent;    /* nodes whose connection broke once: a second time is a failure */
-        redlock_mask by_script; /* nodes where a native release did not delete. R11 */
+        redlock_mask by_script; /* nodes that are released by the script. R11 */
         redlock_mask denied;    /* nodes that failed for lack of permission */
         redlock_mask fresh;     /* nodes whose generation was learned since it began, or that had
                                    no vote then. R9, R14 */

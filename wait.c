@@ -5,8 +5,8 @@
        known. Contention is retried after a random part of a few round trips, a few times. More
        operations than there is room for wait in line; wait_ms counts there.
    R7  Notify waiters. The rollback reads the key with client tracking on. When a quorum of nodes
-       reports a change, one waiter of each client retries within a round trip, at random. A waiter
-       with spurious notifications backs off two times of three, to avoid a thundering herd. A
+       reports a change, one waiter of each client retries within a round trip, at random. After
+       spurious notifications it waits longer in two of three cases, to avoid a thundering herd. A
        notification is no vote.
    R19 Wait queue. A hint, never a vote: whoever passes the gate is granted or refused the lock as
        without it. With the setting `fair` an attempt that may wait is one script: a gate, then what
@@ -38,7 +38,8 @@ enum {
 
 /* ---- Pauses ---------------------------------------------------------------------------------- */
 
-REDLOCK_PRIVATE uint32_t rl_quorum_trip_us(const struct redlock_client *c)
+/* Pauses are multiples of the round trip to a quorum, which counts as 100 us at least. */
+static uint32_t rl_quorum_trip_us(const struct redlock_client *c)
 {
     uint32_t us = rl_quorum_rtt_us(c);
 
@@ -113,8 +114,8 @@ static void rl_queue_agree(const struct redlock_client *c, struct redlock_lock *
     }
 }
 
-/* An attempt begins, or is rolled back. A lease lasts for three pauses, until
-   the waiter is told: then it has four, so that the second one has two before it asks. R19 */
+/* A lease lasts for three pauses; once the waiter is told for four round trips, so that the second
+   one, which waits for up to two of these, has time to ask. R19 */
 REDLOCK_PRIVATE void rl_queue_again(const struct redlock_client *c, struct redlock_lock *lock)
 {
     uint32_t turns_ms = rl_turns_us(c, lock) / 1000U,
@@ -136,6 +137,7 @@ REDLOCK_PRIVATE int rl_queue_begin(struct redlock_client *c, struct redlock_lock
     if (lock->priv.fair.entered == 0 &&
         rl_random(c, lock->priv.fair.name, sizeof lock->priv.fair.name) != 0)
         return -1;
+    /* The last attempt began so long ago that the waiter is not told all the time. */
     if (rl_past(c, lock->priv.started_us + c->priv.settings.retry_delay_max_ms * (RL_MS_US / 4)))
         lock->priv.fair.tries = 0;
     rl_queue_again(c, lock);
@@ -355,9 +357,9 @@ REDLOCK_PRIVATE void rl_wait_ends(struct redlock_client *c, struct redlock_lock 
     lock->priv.op.notified = 0;
 }
 
-/* Sets when a notified waiter retries: within a round trip. After spurious notifications it backs
-   off two times of three, for longer each time: so few waiters ask at once, however many wait.
-   R7 */
+/* Sets when a notified waiter retries: within a round trip. After spurious notifications it waits
+   longer in two of three cases, and each time longer: so few waiters ask at once, however many
+   wait. R7 */
 static void rl_hasten_retry(struct redlock_client *c, struct redlock_lock *lock)
 {
     uint64_t soon_us;

@@ -303,7 +303,7 @@ R4|redlock.c|s/lock->priv.unsent \| lock->priv.attempt.release_failed \|/lock->p
 R5|node.c|s/c->priv.jammed_us \+ rl_jam_us/node->priv.changed_us + rl_jam_us/|the shorter timeout begins when the buffer is full
 R5|node.c|s/rl_not_after\(&due_us, (c->priv.jammed_us [^;]*)\);/due_us = $1;/|and gives no more time than stall_ms
 R5|client.c|s/REDLOCK_READABLE \| REDLOCK_WRITABLE\);(\s+rl_set_now)/REDLOCK_READABLE);$1/|after a pause of the program a node may accept bytes at once
-R3|redlock.c|s/rl_tell_broken\(c\); \/\* a vote/\/* a vote/|a vote of a connection that breaks in this tick does not count
+R3|redlock.c|s/(none is stepped here. \*\/\s+)rl_tell_broken\(c\);/$1/|a vote of a connection that breaks in this tick does not count
 R9|redlock.c|s/rl_clear\(&lock->refused, bit\);/;/|a node that is repaired has not refused
 R8|core.h|s/(rl_set\(&lock->refused, bit\);\s+)rl_clear\(&lock->granted, bit\);/$1;/|the last vote of a node replaces the one before
 R9|hold.c|s/(?=if \(!rl_is_quorum\(c, lock->members\)\) \{\s+rl_roll_back\(c, lock, REDLOCK_LOST\);\s+return;\s+\}\s+rl_begin_round)/rl_begin_round(c, lock); /|the votes tell why a lock is lost, also if they came before the extension

@@ -682,7 +682,7 @@ void check_majority(void)
     for (i = 0; i < client_count * FEW && broken == NULL && guarded; i++)
         if (i % FEW < lock_count && clients[i / FEW].locks[i % FEW].use_fencing) {
             at_once(&clients[i / FEW], i % FEW, 'a',
-                    5000); /* sets the markers on all servers. R18 */
+                    5000); /* sets the counters on all servers. R16 */
             at_once(&clients[i / FEW], i % FEW, 'r', 5000);
         }
     pass((2 * longest_ms + 4000) * MS); /* connections stay up until all servers may vote. R14 */
