@@ -654,6 +654,9 @@ static const struct {
     {"nodes=1 clients=60 seconds=10", 3.1, 5, 0.1, 1.1, 2.2, 4, 50},
     {"nodes=5 clients=8", 3.1, 1, 0.1, 1.1, 2.2, 4, 400},
     {"nodes=5 clients=32", 3.1, 2, 0.1, 1.1, 2.2, 4, 150},
+    /* 128 waiters: one that waits for more than a second asks once more */
+    {"nodes=1 clients=64 locks=2 seconds=10", 4.1, 10, 2, 1.1, 2.2, 4, 30},
+    {"nodes=5 clients=64 locks=2 seconds=10", 4.1, 10, 2, 1.1, 2.2, 4, 200},
     {"clients=8 fencing=1", 3.1, 1, 0.1, 1.1, 2.2, 4, 250},
     /* messages that take 0.15 to 0.6 ms */
     {"nodes=5 delay=150 jitter=300 clients=32", 3.2, 2, 0.5, 1.1, 2.3, 6, 200},

@@ -14,9 +14,7 @@ enum {
     MINI_TRACKED = 48,
     MINI_WORDS = 16,
     MINI_REPLY = 400,
-#ifndef MINI_WAITERS
-    MINI_WAITERS = 64,
-#endif
+    MINI_WAITERS = 160,
     MINI_WOKEN = 16
 };
 

@@ -669,6 +669,21 @@ static void r19_a_user_for_one_key(void)
     end(&user[0]);
 }
 
+/* A user who may use all keys, but not ZADD. */
+static void r19_zadd_is_denied(void)
+{
+    ask_all("ACL", "SETUSER", "default", "-zadd", NULL);
+    begin_waiters(0);
+    is_int((int)servers_keys_left("key:wait*", 0), 0,
+           "r19: ZADD is denied: neither a queue nor a lease");
+    is_int(release(&holder), REDLOCK_OK, "r19: released");
+    serve(&waiters[0].client, 20000);
+    is_int(waiters[0].lock.status, REDLOCK_OK, "r19: a waiter is notified");
+    release(&waiters[0]);
+    ask_all("ACL", "SETUSER", "default", "+zadd", NULL);
+    end_waiters();
+}
+
 static void r19_all_keys_are_gone(void)
 {
     begin_waiters(0);
@@ -842,6 +857,7 @@ int main(void)
         r19_another_key_is_left_alone("a list", "RPUSH", "x", "y", "90000", "LLEN");
         r19_another_key_is_left_alone("another sorted set", "ZADD", "1", "x", NULL, "ZCARD");
         r19_a_user_for_one_key();
+        r19_zadd_is_denied();
         r19_all_keys_are_gone();
         r19_a_small_tracking_table();
     }
