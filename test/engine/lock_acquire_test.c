@@ -460,6 +460,36 @@ static void r02_many_at_once_are_on_every_node(unsigned count, int warm)
     redlock_deinit(&client);
 }
 
+/* Many locks at once: there is not room for all requests, so many are decided by three of five nodes. With automatic extensions
+   all nodes are members soon, and not a third of the ttl later: then each lock survives that two nodes restart empty. */
+static void r02_many_at_once_have_all_members(unsigned count)
+{
+    unsigned i, later = 0, few = 0, often = 0;
+
+    if (REDLOCK_MINIMAL)
+        return;
+    begin_with_defaults(5);
+    for (i = 0; i < 5; i++)
+        set_distance((int)i, (1 + 3 * i) * MS);
+    make_many(count);
+    start_many(0, count, 20000);
+    is_int((int)serve_many(count, 20000 * MS), (int)count, "r02: %u locks at once: all held",
+           count);
+    for (i = 0; i < count; i++) {
+        later += votes(many[i].members) < 5;
+        redlock_auto_extend_start(&client, &many[i], 100);
+    }
+    fake_pass(&client, 6000 * MS);
+    for (i = 0; i < count; i++) {
+        few += votes(many[i].members) < 5;
+        often += many[i].extended > 2;
+    }
+    ok(later > 0, "r02: %u have fewer members at first", later);
+    is_int((int)few, 0, "r02: with automatic extensions each has five soon");
+    is_int((int)often, 0, "r02: by two extensions at most");
+    redlock_deinit(&client);
+}
+
 /* A node that comes back while the lock is held is sent the SET. Otherwise one restart without keys would be
    enough for a second holder. */
 static void r02_a_node_that_comes_back_is_sent_the_set(int how)
@@ -725,6 +755,7 @@ int main(void)
     r02_many_at_once_are_on_every_node(40, 1);
     r02_many_at_once_are_on_every_node(1000, 0);
     r02_many_at_once_are_on_every_node(1000, 1);
+    r02_many_at_once_have_all_members(1000);
     for (how = 0; how < 3; how++)
         r02_a_node_that_comes_back_is_sent_the_set(how);
     for (how = 0; how < 2 + !REDLOCK_MINIMAL; how++)
