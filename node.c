@@ -225,7 +225,7 @@ static int rl_is_shared(const struct redlock_request *last, const void *owner, u
 
 /* Notes one more command. 0: there is no room. A free request has no repeats. The last free one is
    kept for commands whose reply is dropped. They can share it, so a rollback never waits for it
-   for long. */
+   for long, also when thousands of locks are rolled back: rl_owe has room for a few. R4 */
 static int rl_request_push(const struct redlock_client *c, struct redlock_node *node, void *owner,
                            unsigned command, unsigned round)
 {
