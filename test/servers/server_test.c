@@ -856,6 +856,8 @@ int main(void)
         r19_another_key_is_left_alone("a lock", "SET", "token", NULL, "90000", "GET");
         r19_another_key_is_left_alone("a list", "RPUSH", "x", "y", "90000", "LLEN");
         r19_another_key_is_left_alone("another sorted set", "ZADD", "1", "x", NULL, "ZCARD");
+        r19_another_key_is_left_alone("a queue of version 0.3", "ZADD", "1", "0123abcd", "90000",
+                                      "ZCARD");
         r19_a_user_for_one_key();
         r19_zadd_is_denied();
         r19_all_keys_are_gone();
