@@ -311,6 +311,19 @@ REDLOCK_PRIVATE void rl_notify(struct redlock_client *c, unsigned nodes, const v
         }
 }
 
+/* Whether a waiter stands in front of another one, in the order of the servers: they began at the
+   same moment if one tick started both. */
+static int rl_queue_is_before(const struct redlock_lock *lock, const struct redlock_lock *other)
+{
+    uint64_t since_ms = lock->priv.fair.since_ms, other_ms = other->priv.fair.since_ms;
+
+    if (since_ms >> 32 == 0 || other_ms >> 32 == 0)
+        return lock->priv.fair.began_us < other->priv.fair.began_us;
+    return since_ms < other_ms ||
+           (since_ms == other_ms &&
+            memcmp(lock->priv.fair.name, other->priv.fair.name, sizeof lock->priv.fair.name) < 0);
+}
+
 /* Tells the waiter in the queue of this key that has waited longest: the servers tell no waiter of
    the client that has released it. R19 */
 static void rl_queue_tell_own(struct redlock_client *c, const struct redlock_key *key)
@@ -322,7 +335,7 @@ static void rl_queue_tell_own(struct redlock_client *c, const struct redlock_key
         for (lock = rl_first(c, list); lock != NULL; lock = lock->priv.next)
             if (lock->priv.fair.entered != 0 &&
                 rl_has_key(lock, key->bytes, key->size, key->size) &&
-                (oldest == NULL || lock->priv.fair.began_us < oldest->priv.fair.began_us))
+                (oldest == NULL || rl_queue_is_before(lock, oldest)))
                 oldest = lock;
     if (oldest == NULL)
         return;

@@ -396,7 +396,9 @@ R19|wait.c|s/rl_not_after\(&lock->priv.due_us, c->priv.now_us\);\s+lock->priv.fa
 R19|wait.c|s/is_of_the_lock \? lock->priv.fair.place <= 1\s+: /is_of_the_lock ? 0 : /|the first two also hear that the lock has changed
 R19|wait.c|s/is_of_the_lock \? lock->priv.fair.place <= 1\s+: /is_of_the_lock ? 1 : /|the others do not
 R19|wait.c|s/(lock->priv.fair.entered & c->priv.in\[REDLOCK_NODE_READY\], )RL_LEAVE/$1RL_BACK/|a waiter that gives up leaves the queue
-R19|wait.c|s/lock->priv.fair.began_us < oldest->priv.fair.began_us/lock->priv.fair.began_us > oldest->priv.fair.began_us/|to the one of its client that has waited longest
+R19|wait.c|s/rl_queue_is_before\(lock, oldest\)/rl_queue_is_before(oldest, lock)/|to the one of its client that has waited longest
+R19|wait.c|s/since_ms == other_ms &&/0 \&\&/|of those with one moment to the first by its name, as the servers do
+R19|wait.c|s/if \(since_ms >> 32 == 0 \|\| other_ms >> 32 == 0\)\s+return [^;]*;//|a waiter whose moment is not agreed on is compared by when it began
 R19|client.c|s/rl_set\(&lock->priv.attempt.asked,\s+lock->priv.fair.entered\);/;/|a waiter that is released leaves the queue
 R19|client.c|s/rl_is_fair\(client, lock\) && rl_is_of_a_queue\(lock\)/0/|a key of a queue is refused
 R19|client.c|s/size >= 5 && memcmp/0 \&\& memcmp/|also that of the sorted set
