@@ -609,12 +609,11 @@ REDLOCK_PRIVATE void rl_notify(struct redlock_client *c, unsigned nodes, const v
 /* Notifies the waiters of this client after a release. R7 */
 REDLOCK_PRIVATE void rl_notify_own(struct redlock_client *c, const struct redlock_lock *lock);
 
-/* Before an attempt: forgets what the nodes have said in the last one. Returns -1 without entropy
-   for the name of the waiter. R19 */
+/* Before an attempt: sets the moment, and the times of the lease, that the nodes are told. Forgets
+   what they have said in the last one. Returns -1 without entropy for the name. R19 */
 REDLOCK_PRIVATE int rl_queue_begin(struct redlock_client *c, struct redlock_lock *lock);
 
-/* Before an attempt, or the rollback of one: sets the moment and the times of the lease that the
-   nodes are told. R19 */
+/* Before an attempt, or the rollback of one: sets the moment that the nodes are told. R19 */
 REDLOCK_PRIVATE void rl_queue_again(const struct redlock_client *c, struct redlock_lock *lock);
 
 /* A node has refused an attempt at the gate. Returns the rest of the reply, as rl_place_of; NULL:

@@ -114,18 +114,22 @@ static void rl_queue_agree(const struct redlock_client *c, struct redlock_lock *
     }
 }
 
-/* A lease lasts for three pauses; once the waiter is told for four round trips, so that the second
-   one, which waits for up to two of these, has time to ask. R19 */
 REDLOCK_PRIVATE void rl_queue_again(const struct redlock_client *c, struct redlock_lock *lock)
 {
-    uint32_t turns_ms = rl_turns_us(c, lock) / 1000U,
-             pause_ms = c->priv.settings.retry_delay_max_ms;
-
     if (!REDLOCK_FAIR)
         return;
     rl_queue_agree(c, lock);
     if (lock->priv.fair.since_ms >> 32 == 0)
         lock->priv.fair.since_ms = (c->priv.now_us - lock->priv.fair.began_us) / RL_MS_US;
+}
+
+/* A lease lasts for three pauses; once the waiter is told for four round trips, so that the second
+   one, which waits for up to two of these, has time to ask. R19 */
+static void rl_queue_set_lease(const struct redlock_client *c, struct redlock_lock *lock)
+{
+    uint32_t turns_ms = rl_turns_us(c, lock) / 1000U,
+             pause_ms = c->priv.settings.retry_delay_max_ms;
+
     lock->priv.fair.lease_ms = 3 * (turns_ms > pause_ms ? turns_ms : pause_ms) + RL_LEASE_MS;
     lock->priv.fair.answer_ms = rl_quorum_trip_us(c) * 4 / 1000U + 1;
 }
@@ -141,6 +145,7 @@ REDLOCK_PRIVATE int rl_queue_begin(struct redlock_client *c, struct redlock_lock
     if (rl_past(c, lock->priv.started_us + c->priv.settings.retry_delay_max_ms * (RL_MS_US / 4)))
         lock->priv.fair.tries = 0;
     rl_queue_again(c, lock);
+    rl_queue_set_lease(c, lock);
     c->priv.waiting = 1;
     memset(lock->priv.fair.since_on, 0, sizeof lock->priv.fair.since_on);
     lock->priv.fair.refused = lock->priv.fair.is_free = 0;
@@ -178,11 +183,15 @@ static void rl_queue_pauses(struct redlock_client *c, struct redlock_lock *lock)
 {
     uint32_t trip_us = rl_brief_trip_us(c), turns_us = rl_turns_us(c, lock);
     uint32_t pause_us = rl_backoff_us(c, &c->priv.settings, UINT8_MAX);
+    uint32_t lease_us = lock->priv.fair.lease_ms * 1000U;
     uint32_t soon_us = (3 * trip_us + trip_us / 4 + rl_random_below(c, trip_us / 2))
                        << lock->priv.fair.soon;
 
     if (pause_us < turns_us)
         pause_us = turns_us + rl_random_below(c, turns_us / 2);
+    /* When the nodes got this lease, so many waiters in front were not known. */
+    if (pause_us > lease_us / 4 * 3)
+        pause_us = lease_us / 2 + rl_random_below(c, lease_us / 4);
     if (rl_is_quorum(c, lock->refused & ~(unsigned)lock->priv.fair.is_free)) {
         lock->priv.fair.soon = 0;
     } else if ((lock->priv.fair.place <= 1 || lock->priv.op.notified) && soon_us < pause_us &&

@@ -522,6 +522,26 @@ static void r19_a_long_queue(const char *place, int is_far)
     ok(attempts(0, 1) >= 1, "r19: it asks after 15 min at the latest");
 }
 
+/* At its first attempt a waiter does not know that so many stand in front, so its lease is short. It asks before that is over. */
+static void r19_a_lease_outlasts_the_first_pause(void)
+{
+    static const char reply[] = "$29\r\n1700000000000 1000 60000 abcd\r\n";
+    int i;
+
+    set_fair(1000);
+    begin(3);
+    warm_up();
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].reply = reply;
+    redlock_acquire_start(&client, &lock, 3600000);
+    fake_pass(&client, 10 * MS);
+    fake_logged = 0;
+    fake_pass(&client, 3900 * MS);
+    is_int((int)attempts(0, 1), 1, "r19: behind 1,000 others: it renews its first lease of 4 s");
+    fake_pass(&client, 10000 * MS);
+    is_int((int)attempts(0, 1), 1, "r19: the second one lasts longer");
+}
+
 static void r19_no_pause_has_a_floor(void)
 {
     set_fair(REDLOCK_NONE);
@@ -1246,6 +1266,7 @@ int main(void)
     r19_long_keys();
     r19_a_long_queue("1", 0);
     r19_a_long_queue("65536", 1);
+    r19_a_lease_outlasts_the_first_pause();
     r19_beside_a_lock_without_queue();
     r19_without_a_quorum();
     r19_all_keys_are_gone(0);

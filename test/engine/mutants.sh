@@ -415,6 +415,7 @@ R19|wait.c|s/ && before <= known \/ 2 &&/ \&\&/|also from the other side
 R19|wait.c|s/(lock->priv.fair.since_ms = )\(c->priv.now_us[^;]*;/$1 0;/|a waiter has waited since it was called
 R19|wait.c|s/3 \* \(turns_ms/1 * (turns_ms/|a lease lasts for three pauses
 R19|wait.c|s/turns_ms > pause_ms \? turns_ms : pause_ms/pause_ms/|also of one far behind
+R19|wait.c|s/if \(pause_us > lease_us \/ 4 \* 3\)/if (0)/|no pause is longer than the lease, also the first one far behind
 R19|wait.c|s/answer_ms = rl_quorum_trip_us\(c\) \* 4/answer_ms = rl_quorum_trip_us(c) * 1/|a waiter that is told has time for an attempt
 R19|wait.c|s/if \(rl_past\(c, lock->priv.started_us [^;]*;//|a waiter that was told for nothing heeds it again later
 R19|wait.c|s/c->priv.waiting = 1;(\s+memset)/$1/|a waiter that asks is told, too
