@@ -11,6 +11,7 @@
 enum {
     SLOT_WAIT_MS = 1000
 }; /* how long to wait for one of several slots, before all are tried again */
+enum { RANDOM_WAIT_MS = 100 }; /* and before random bytes are asked for again */
 
 /* ---- Messages while waiting ---- */
 
@@ -34,7 +35,9 @@ static void say_waiting(struct session *session, const char *name)
 
     for (i = 0; i < target_count; i++)
         reachable += session->nodes[i].state == REDLOCK_NODE_READY;
-    if (reachable < quorum()) {
+    if (session->lock->status == REDLOCK_NO_ENTROPY) {
+        snprintf(rest, sizeof rest, ": no random bytes yet");
+    } else if (reachable < quorum()) {
         snprintf(rest, sizeof rest, ": %u of %u nodes reachable", reachable, target_count);
     } else if (options.slots > 1) {
         snprintf(rest, sizeof rest, ": all %ld slots are held", options.slots);
@@ -178,6 +181,17 @@ static int is_worth_a_retry(const struct session *session, const struct attempt 
             now_us() < attempt->contend_us);
 }
 
+/* Soon after boot the system has no random bytes yet. They are waited for, as servers are. Returns 1 after a pause; 0 if that is not
+   the case, or the time is over. */
+static int random_bytes_may_come(struct session *session, struct attempt *attempt)
+{
+    if (session->lock->status != REDLOCK_NO_ENTROPY || is_over(attempt) || is_unavailable(attempt))
+        return 0;
+    turn(session, now_us() + (uint64_t)RANDOM_WAIT_MS * 1000);
+    notice(session, attempt);
+    return ending_signal() == 0;
+}
+
 /* Waits for the lock, for most_ms or as long as the attempt has. Cancels the operation after a signal, or if no quorum has answered for
    too long. */
 static enum redlock_status wait_for(struct session *session, struct attempt *attempt, long most_ms)
@@ -196,7 +210,8 @@ static enum redlock_status wait_for(struct session *session, struct attempt *att
         while (redlock_next_completed(&session->client) != NULL)
             continue;
         if (lock->status != REDLOCK_PENDING && !cancelled &&
-            is_worth_a_retry(session, attempt, most_ms))
+            (is_worth_a_retry(session, attempt, most_ms) ||
+             random_bytes_may_come(session, attempt)))
             start_lock(session, attempt, most_ms);
         if (!cancelled && (ending_signal() != 0 || is_unavailable(attempt) ||
                            (attempt->may_be_ours && is_held_above(session)))) {
@@ -240,7 +255,7 @@ static enum redlock_status try_slots(struct session *session, struct attempt *at
     enum redlock_status status = REDLOCK_HELD, seen = REDLOCK_HELD;
 
     if (redlock_posix()->entropy(NULL, &first, sizeof first) != 0)
-        die(EXIT_SYSTEM, "no random bytes");
+        first = (unsigned)getpid(); /* soon after boot; the order need not be a secret */
     for (n = 0; n < count && is_held(status) && ending_signal() == 0; n++) {
         session_slot(session, attempt->name, (first + n) % count + 1);
         status = wait_for(session, attempt, 0);

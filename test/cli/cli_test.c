@@ -2872,6 +2872,35 @@ static void slow_names(void)
     no_key_left("then");
 }
 
+/* Soon after boot the system has no random bytes yet. They are waited for, as servers are. */
+static void no_random_bytes(void)
+{
+    char path[300];
+    struct program run, slots;
+
+    nodes(3);
+    snprintf(path, sizeof path, "%s/entropy", programs_folder());
+    setenv("REDLOCK_ENTROPY", path, 1);
+    preload_shim();
+    is_int(redlock("run", "-n", "x", "echo", "ran", NULL), 71, "no random bytes, and -n: 71");
+    setenv("REDLOCK_UNAVAILABLE_TIMEOUT", "1", 1);
+    is_int(redlock("run", "x", "echo", "ran", NULL), 71, "none within unavailable-timeout: 71");
+    setenv("REDLOCK_UNAVAILABLE_TIMEOUT", "60", 1);
+    is_int(redlock("acquire", "-w", "1", "-t", "60", "x", NULL), 71, "none within -w: 71");
+    ok(strcmp(wrote(last, 'e'), "redlock: x: no random bytes\n") == 0, "it says so: %s",
+       wrote(last, 'e'));
+    run = start("run", "-v", "x", "sh", "-c", "exit 4", NULL);
+    slots = start("run", "-v", "--slots", "2", "y", "sh", "-c", "exit 5", NULL);
+    ok(writes(run, 'e', "waiting for x: no random bytes yet\n") &&
+           writes(slots, 'e', "waiting for y: no random bytes yet\n"),
+       "they are waited for, also for a slot");
+    close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    is_int(ends(&run), 4, "the command runs when there are random bytes");
+    is_int(ends(&slots), 5, "also that of a slot");
+    unsetenv("LD_PRELOAD");
+    no_key_left("then");
+}
+
 /* The file of the shim's resolver: the first nodes have one address, the others another. */
 static void name_nodes(unsigned count, const char *first, const char *others)
 {
@@ -4402,6 +4431,7 @@ static const struct scenario {
     {"foreign_keys", foreign_keys},
     {"node_lists", node_lists},
     {"slow_names", slow_names},
+    {"no_random_bytes", no_random_bytes},
     {"all_addresses", all_addresses},
     {"names_that_appear", names_that_appear},
     {"names_that_move", names_that_move},

@@ -5,6 +5,7 @@
    seconds or more returns at once, and the clocks of the process move on by its length; not of processes that it has forked. A wait
    for a server must be shorter: were it skipped, a busy machine would seem to lose its servers. REDLOCK_SUSPENDED names a file with
    the microseconds for which the system was suspended: the clocks are ahead by this, and timers go off at once when it has grown.
+   REDLOCK_ENTROPY names a file: until it exists, the system's generator of random bytes is not initialized, as soon after boot.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -19,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/types.h>
@@ -144,6 +146,17 @@ int execvp(const char *file, char *const words[])
     if (what != NULL && strcmp(what, "exec") == 0)
         raise(SIGTERM);
     return real(file, words);
+}
+
+ssize_t getrandom(void *bytes, size_t size, unsigned flags)
+{
+    const char *path = getenv("REDLOCK_ENTROPY");
+
+    if (path != NULL && access(path, F_OK) != 0) {
+        errno = EAGAIN;
+        return -1;
+    }
+    return syscall(SYS_getrandom, bytes, size, flags);
 }
 
 typedef int resolver(const char *, const char *, const struct addrinfo *, struct addrinfo **);
