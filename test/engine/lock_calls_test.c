@@ -698,6 +698,66 @@ static void other_sizes_are_refused(void)
     ok(memcmp(before, &lock, sizeof lock) == 0, "other limits: nothing is written to the lock");
 }
 
+/* Why a node did not vote, for programs; what an error of a server means is in lock_waiting_test.c. */
+static void fault_of(int expected, const char *what)
+{
+    acquire(0);
+    is_int(nodes[0].fault, expected, "fault: %s", what);
+    redlock_deinit(&client);
+    begin_with_defaults(3);
+}
+
+static void faults(void)
+{
+    begin_with_defaults(3);
+    fault_of(REDLOCK_FAULT_NONE, "none");
+    fake_nodes[0].refuses = 1;
+    fault_of(REDLOCK_FAULT_CONNECTION, "the connection is refused");
+    fake_nodes[0].never_up = fake_nodes[1].never_up = 1;
+    fault_of(REDLOCK_FAULT_TIMEOUT, "no connection in time");
+    fake_nodes[0].hung = fake_nodes[1].hung = 1;
+    fault_of(REDLOCK_FAULT_TIMEOUT, "no reply in time");
+    fake_nodes[0].first_bytes = "HTTP/1.1 400 Bad Request\r\n";
+    fault_of(REDLOCK_FAULT_PROTOCOL, "it does not speak RESP");
+    fake_nodes[0].reply = ":7\r\n";
+    fault_of(REDLOCK_FAULT_PROTOCOL, "a reply that is none to the command");
+    fake_nodes[0].reply = "";
+    fault_of(REDLOCK_FAULT_CONNECTION, "the connection is lost");
+    fake_nodes[0].server.password = "hunter2";
+    nodes[0].password = "another";
+    fault_of(REDLOCK_FAULT_DENIED, "a wrong password");
+    nodes[0].user = "locker";
+    nodes[0].password = NULL;
+    is_int((int)redlock_init(&client, fake_io(), nodes, 3, NULL), REDLOCK_INVALID_ARGUMENT,
+           "fault: a user without a password is refused");
+    is_int(nodes[0].fault, REDLOCK_FAULT_ARGUMENT, "fault: which is an argument");
+    if (!REDLOCK_MINIMAL) {
+        begin_with_defaults(3);
+        fake_nodes[0].server.run = fake_nodes[1].server.run = 12345;
+        acquire(0);
+        ok((nodes[0].fault == REDLOCK_FAULT_SAME_SERVER) ^
+               (nodes[1].fault == REDLOCK_FAULT_SAME_SERVER),
+           "fault: one of two is the same server");
+        begin_with_defaults(3);
+        fake_nodes[0].server.hello = "%1\r\n$4\r\nrole\r\n$7\r\nreplica\r\n";
+        fault_of(REDLOCK_FAULT_ROLE, "a replica");
+        settings.longest_ttl_ms = 20000;
+        begin(3);
+        fake_nodes[0].server.age_s = 3;
+        fault_of(REDLOCK_FAULT_QUARANTINED, "it may have lost keys");
+    }
+    begin_with_defaults(3);
+    fake_nodes[0].reply = "-OOM command not allowed\r\n";
+    fake_nodes[0].reply_once = 1;
+    acquire(0);
+    is_int(nodes[0].fault, REDLOCK_FAULT_MEMORY, "fault: out of memory");
+    release(1000);
+    acquire(0);
+    fake_pass(&client, 10 * MS);
+    is_int(nodes[0].fault, REDLOCK_FAULT_NONE, "fault: none after a vote");
+    redlock_deinit(&client);
+}
+
 /* A node on the stack has any bytes before it is set up. */
 static void a_node_on_the_stack(void)
 {
@@ -822,6 +882,7 @@ int main(void)
     clock_that_wraps();
     other_sizes_are_refused();
     a_node_on_the_stack();
+    faults();
     turns();
     invalid_arguments_send_nothing();
     settings_of_missing_features_are_refused();

@@ -164,27 +164,36 @@ static void r06_permanent_and_temporary_errors(void)
 {
     static const struct {
         int outcome;
+        enum redlock_fault fault;
         const char *reply;
     } cases[] = {
-        {REDLOCK_DENIED, "-NOAUTH Authentication required.\r\n"},
-        {REDLOCK_DENIED, "-NOPERM this user has no permissions\r\n"},
-        {REDLOCK_DENIED, "-WRONGPASS invalid username-password pair\r\n"},
-        {REDLOCK_DENIED, "-READONLY You can't write against a read only replica.\r\n"},
-        {REDLOCK_DENIED, "-WRONGTYPE Operation against a key\r\n"},
-        {REDLOCK_DENIED, "-MOVED 1234 127.0.0.1:6379\r\n"},
-        {REDLOCK_DENIED, "-ASK 1234 127.0.0.1:6379\r\n"},
-        {REDLOCK_DENIED, "-CROSSSLOT Keys in request don't hash to the same slot\r\n"},
-        {REDLOCK_DENIED, "-ERR The user executing the script can't run this command\r\n"},
-        {REDLOCK_DENIED, "-ERR ACL failure in script: No permissions\r\n"},
-        {REDLOCK_UNREACHABLE, "-LOADING Redis is loading the dataset in memory\r\n"},
-        {REDLOCK_UNREACHABLE, "-BUSY Redis is busy running a script.\r\n"},
-        {REDLOCK_UNREACHABLE, "-OOM command not allowed when used memory > 'maxmemory'.\r\n"},
-        {REDLOCK_UNREACHABLE, "-MISCONF Redis is configured to save RDB snapshots\r\n"},
-        {REDLOCK_UNREACHABLE, "-TRYAGAIN Multiple keys request during rehashing of slot\r\n"},
-        {REDLOCK_UNREACHABLE, "-CLUSTERDOWN Hash slot not served\r\n"},
-        {REDLOCK_UNREACHABLE, "-MASTERDOWN Link with MASTER is down\r\n"},
-        {REDLOCK_UNREACHABLE, "-NOREPLICAS Not enough good replicas to write.\r\n"},
-        {REDLOCK_UNREACHABLE, "-ERR something else\r\n"},
+        {REDLOCK_DENIED, REDLOCK_FAULT_DENIED, "-NOAUTH Authentication required.\r\n"},
+        {REDLOCK_DENIED, REDLOCK_FAULT_DENIED, "-NOPERM this user has no permissions\r\n"},
+        {REDLOCK_DENIED, REDLOCK_FAULT_DENIED, "-WRONGPASS invalid username-password pair\r\n"},
+        {REDLOCK_DENIED, REDLOCK_FAULT_ROLE,
+         "-READONLY You can't write against a read only replica.\r\n"},
+        {REDLOCK_DENIED, REDLOCK_FAULT_NOT_A_LOCK, "-WRONGTYPE Operation against a key\r\n"},
+        {REDLOCK_DENIED, REDLOCK_FAULT_ROLE, "-MOVED 1234 127.0.0.1:6379\r\n"},
+        {REDLOCK_DENIED, REDLOCK_FAULT_ROLE, "-ASK 1234 127.0.0.1:6379\r\n"},
+        {REDLOCK_DENIED, REDLOCK_FAULT_ROLE,
+         "-CROSSSLOT Keys in request don't hash to the same slot\r\n"},
+        {REDLOCK_DENIED, REDLOCK_FAULT_DENIED,
+         "-ERR The user executing the script can't run this command\r\n"},
+        {REDLOCK_DENIED, REDLOCK_FAULT_DENIED, "-ERR ACL failure in script: No permissions\r\n"},
+        {REDLOCK_UNREACHABLE, REDLOCK_FAULT_BUSY,
+         "-LOADING Redis is loading the dataset in memory\r\n"},
+        {REDLOCK_UNREACHABLE, REDLOCK_FAULT_BUSY, "-BUSY Redis is busy running a script.\r\n"},
+        {REDLOCK_UNREACHABLE, REDLOCK_FAULT_MEMORY,
+         "-OOM command not allowed when used memory > 'maxmemory'.\r\n"},
+        {REDLOCK_UNREACHABLE, REDLOCK_FAULT_REPLIED,
+         "-MISCONF Redis is configured to save RDB snapshots\r\n"},
+        {REDLOCK_UNREACHABLE, REDLOCK_FAULT_REPLIED,
+         "-TRYAGAIN Multiple keys request during rehashing of slot\r\n"},
+        {REDLOCK_UNREACHABLE, REDLOCK_FAULT_REPLIED, "-CLUSTERDOWN Hash slot not served\r\n"},
+        {REDLOCK_UNREACHABLE, REDLOCK_FAULT_REPLIED, "-MASTERDOWN Link with MASTER is down\r\n"},
+        {REDLOCK_UNREACHABLE, REDLOCK_FAULT_REPLIED,
+         "-NOREPLICAS Not enough good replicas to write.\r\n"},
+        {REDLOCK_UNREACHABLE, REDLOCK_FAULT_REPLIED, "-ERR something else\r\n"},
     };
     unsigned i;
 
@@ -193,6 +202,7 @@ static void r06_permanent_and_temporary_errors(void)
         warm_up();
         fake_nodes[0].reply = fake_nodes[1].reply = cases[i].reply;
         is_int(acquire(500), cases[i].outcome, "r06: %.12s", cases[i].reply + 1);
+        is_int(nodes[0].fault, cases[i].fault, "r06: its kind, for programs");
     }
 }
 
