@@ -110,6 +110,28 @@ static void expiry_of_the_holder(void)
        "holder: the token is known, the expiry is not, without an error");
 }
 
+/* While an acquire waits, each attempt tells who has the lock then. */
+static void holder_of_each_attempt(unsigned fair)
+{
+    char holder[16] = "";
+
+    memset(&settings, 0, sizeof settings);
+    settings.fair = fair;
+    begin(3);
+    held_by("first", 0, 2);
+    set_holder(&lock, holder, sizeof holder);
+    redlock_acquire_start(&client, &lock, 60000);
+    fake_pass(&client, 100 * MS);
+    ok(strcmp(holder, "first") == 0, "holder: known while it waits: %s", holder);
+    held_by("second", 0, 2);
+    fake_pass(&client, 5000 * MS);
+    ok(strcmp(holder, "second") == 0, "holder: the next one, while it waits: %s", holder);
+    ok(lock.status == REDLOCK_PENDING && lock.holder_left_ms < 60000 && lock.holder_left_ms > 50000,
+       "holder: its expiry: %lu ms", (unsigned long)lock.holder_left_ms);
+    redlock_release(&client, &lock, 0);
+    redlock_deinit(&client);
+}
+
 /* A reply that arrives after the operation must not write to the lock. */
 static void a_late_reply_about_the_holder(void)
 {
@@ -251,6 +273,9 @@ int main(void)
     }
     holder_of_the_lock();
     expiry_of_the_holder();
+    holder_of_each_attempt(0);
+    if (REDLOCK_FAIR)
+        holder_of_each_attempt(1);
     a_late_reply_about_the_holder();
     r11_a_release_between_two_replies();
     expiry_of_the_holder_that_is_named();
