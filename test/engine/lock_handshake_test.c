@@ -208,7 +208,29 @@ static void r12_a_handshake_in_pieces(void)
     is_int(release(100), REDLOCK_OK, "r12: released");
 }
 
-/* A password became longer than the send buffer, although it must not change after redlock_init: no lock, but no endless loop. */
+/* The password may change while the node has no connection: the next login uses the new one. */
+static void r12_a_password_that_changes(void)
+{
+    char password[] = "first";
+
+    begin_with_defaults(1);
+    redlock_deinit(&client);
+    nodes[0].password = fake_nodes[0].server.password = password;
+    is_int((int)redlock_init(&client, fake_io(), nodes, 1, NULL), REDLOCK_OK, "r12: redlock_init");
+    is_int(acquire(0), REDLOCK_OK, "r12: logged in with the first password");
+    fake_nodes[0].server.password = "second-and-longer";
+    is_int(extend(), REDLOCK_OK, "r12: a connection that is up stays");
+    fake_break(0);
+    fake_pass(&client, 10 * MS);
+    ok(nodes[0].state == REDLOCK_NODE_IDLE || nodes[0].state == REDLOCK_NODE_DOWN,
+       "r12: it breaks");
+    memset(password, 'x', sizeof password - 1); /* the memory of the first one is the caller's */
+    nodes[0].password = "second-and-longer";
+    is_int(extend(), REDLOCK_OK, "r12: logged in with the second password");
+    is_int(release(100), REDLOCK_OK, "r12: released");
+}
+
+/* A password became longer than the send buffer, which redlock_init has refused: no lock, but no endless loop. */
 static void r12_a_password_that_grew(void)
 {
     static char password[REDLOCK_SEND_MAX + 1];
@@ -859,6 +881,7 @@ int main(void)
         r12_left_out();
     }
     r12_a_handshake_in_pieces();
+    r12_a_password_that_changes();
     r12_a_password_that_grew();
     r12_wrong_password();
     r12_a_denial_names_the_permissions();

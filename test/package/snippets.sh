@@ -167,20 +167,6 @@ epoll_program() { # FILE - the program loses its lock, acquires it again, and re
     [ "$(grep -c '^release: ' collector.out)" = 1 ] || return 1
     for port in $all; do until_so is_free "$port" || return 1; done # one of them may be late
 }
-epoll_limit() { # FILE - the program still holds its lock after the limit of auto-extension
-    { sed '/^\/\* ---- The example/,$d' examples/loops/epoll.c; sed 's/65534/1/; s/15000/3000/' "$1"; } >limit.c
-    # shellcheck disable=SC2086 # a list of words
-    gcc -std=c99 -D_POSIX_C_SOURCE=200809L $strict -I. -Iextra limit.c build/libredlock.a -o limit || return 1
-    tied ./limit >limit.out 2>&1 &
-    limited=$!
-    until_so grep -q working limit.out
-    sleep 4 # extended after 1 s, at the limit after 2 s
-    grep '^release: ' limit.out
-    ended=$?
-    kill -TERM $limited
-    wait $limited
-    [ $ended -ne 0 ]
-}
 sql() { # FILE - the first statement once; the second with a token, and with a smaller one
     {
         echo 'CREATE TABLE pumps (id INTEGER PRIMARY KEY, state TEXT); INSERT INTO pumps VALUES (7, 0);'
@@ -219,7 +205,6 @@ while read -r place file kind; do
     c*)
         if [ "$kind" = 'c epoll' ]; then
             check "$place: the program keeps, loses, acquires and releases its lock" epoll_program "$file.here"
-            check "$place: the program extends its lock beyond the limit" epoll_limit "$file.here"
         elif grep -q 'main(' "$file"; then
             case $kind in cpp) compiler='g++ -std=c++11' ;; *) compiler='gcc -std=c99' ;; esac
             check "$place: the program compiles and runs" program "$file.here" "$compiler"
