@@ -441,21 +441,29 @@ static void keep_going(void)
     signal_to(shell, SIGKILL);
 }
 
+/* Preloads the shim. From now on the clocks of the programs are ahead by so many microseconds, 0 at first. */
+static long long *begin_suspend(void)
+{
+    int fd = open(getenv("REDLOCK_SUSPENDED"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    long long *shift_us;
+
+    if (fd < 0 || ftruncate(fd, sizeof *shift_us) != 0)
+        exit(1);
+    shift_us = mmap(NULL, sizeof *shift_us, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    preload_shim();
+    return shift_us;
+}
+
 /* The system is suspended: its clock goes on, and no process runs. */
 static void suspend(void)
 {
-    const char *path = getenv("REDLOCK_SUSPENDED");
-    long long *shift_us;
+    long long *shift_us = begin_suspend();
     struct program run;
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     pid_t shell;
     long begin;
 
     nodes();
-    if (fd < 0 || ftruncate(fd, sizeof *shift_us) != 0)
-        exit(1);
-    shift_us = mmap(NULL, sizeof *shift_us, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    preload_shim();
     run = start("run", "-t", "60", "x", "env", "-u", "LD_PRELOAD", "sh", "-c", many, NULL);
     unsetenv("LD_PRELOAD");
     all_run(run);
@@ -629,6 +637,30 @@ static void term_ignored(void)
     is_int(ends(&run), 3, "until it ends");
 }
 
+/* The message comes again every 30 s. They are skipped, as a suspend is. */
+static void suspend_of_messages(void)
+{
+    long long *shift_us = begin_suspend();
+    struct program run;
+
+    nodes();
+    run = start("run", "-t", "1h", "x", "env", "-u", "LD_PRELOAD", "sh", "-c",
+                "trap '' TERM; echo shell $$; " UNTIL_TOLD "exit 3", NULL);
+    unsetenv("LD_PRELOAD");
+    ok(process(run, "shell") != 0, "a command that ignores SIGTERM");
+    signal_to(run.pid, SIGTERM);
+    ok(writes(run, 'e', "x: asked to end; "), "a message after 5 s");
+    *shift_us = 20000000;
+    sleep_ms(1000);
+    is_int(count_of(wrote(run, 'e'), "x: asked to end; "), 1, "20 s later there is no other");
+    *shift_us = 30000000;
+    ok(until(count_of(wrote(run, 'e'), "x: asked to end; ") == 2, WAIT_MS), "30 s later there is");
+    *shift_us = 60000000;
+    ok(until(count_of(wrote(run, 'e'), "x: asked to end; ") == 3, WAIT_MS), "and again");
+    tell();
+    is_int(ends(&run), 3, "until it ends");
+}
+
 /* Whether the process has called exec with this program. */
 static int executes(pid_t pid, const char *what)
 {
@@ -794,7 +826,8 @@ static void reasons(void)
            "the message has a reason for node %u: %s", i, at != NULL ? at : "");
     if (at != NULL)
         at = strchr(at, '\n') + 1;
-    ok(at != NULL && strstr(at, " in time (250 ms)") != NULL && strstr(at, " in time (250 ms)") - at < 60,
+    ok(at != NULL && strstr(at, " in time (250 ms)") != NULL &&
+           strstr(at, " in time (250 ms)") - at < 60,
        "the first one is in the next line");
     server_resume(&servers[0]);
     server_resume(&servers[1]);
@@ -1138,6 +1171,7 @@ static const struct scenario {
     {"behind_a_shell", behind_a_shell},
     {"command_killed", command_killed},
     {"term_ignored", term_ignored},
+    {"suspend_of_messages", suspend_of_messages},
     {"wait_costs_nothing", wait_costs_nothing},
     {"signals", signals},
     {"alarm_of_the_caller", alarm_of_the_caller},
