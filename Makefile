@@ -84,10 +84,18 @@ $(B)/redlock: $(CLI) $(wildcard cli/*.h extra/redlock_tls.*) $(HEADERS) $(B)/fla
 # to save a page of memory; a small value prevents this. STATIC has all flags of this program: CFLAGS and LDFLAGS of a
 # distribution are for shared libraries.
 STATIC = musl-gcc -static -no-pie -fno-pie -s -Oz -fno-jump-tables -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -Wl,--gc-sections -Wl,-z,noseparate-code -Wl,-z,norelro -Wl,-z,common-page-size=64
-cli-static: deps-static $(B)/redlock-static ## the same, static, with musl
-$(B)/redlock-static: $(CLI) $(wildcard cli/*.h) $(HEADERS)
+MBEDTLS = $(B)/mbedtls-source
+MUSL_TLS = $(B)/musl/libmbedtls.a
+cli-static: deps-static$(if $(TLS),_tls) $(B)/redlock-static ## the same, static, with musl; TLS=1 compiles mbedTLS, too: Debian's source package, or MBEDTLS=folder
+$(B)/redlock-static: $(CLI) $(wildcard cli/*.h extra/redlock_tls.*) $(HEADERS) $(B)/flags $(if $(TLS),$(MUSL_TLS))
 	@mkdir -p $(@D)
-	$(STATIC) $(CPPFLAGS) $(WARNINGS) $(CLI_FLAGS) -I. $(CLI) -o $@
+	$(STATIC) $(CPPFLAGS) $(WARNINGS) $(CLI_FLAGS) -I. $(CLI) $(if $(TLS),-isystem $(MBEDTLS)/include $(filter-out -l%,$(WITH_TLS)) $(MUSL_TLS)) -o $@
+$(MUSL_TLS):
+	@sh tools/source.sh mbedtls library/ssl_tls.c $(MBEDTLS)
+	rm -rf $(@D)
+	mkdir -p $(@D)
+	sources=$$(ls $(abspath $(MBEDTLS))/library/*.c) && cd $(@D) && $(STATIC) -I$(abspath $(MBEDTLS))/include -c $$sources
+	$(AR) rcsD $@ $(@D)/*.o
 PORT = 7001
 servers: deps-demo ## PORT=n: five servers to try the program with, on this port and the four after it, until Ctrl-C
 	@tools/five.sh $(PORT)

@@ -175,6 +175,12 @@ test-cli-tls: deps-cli_tls $(B)/cli/redlock-tls $(B)/cli/redlock-tls-san $(B)/cl
 	REDLOCK=$(B)/cli/redlock-tls prove -e 'sh test/ports/tls.sh' $(B)/cli/cli_tls
 	REDLOCK=$(B)/cli/redlock-tls-san prove -e 'sh test/ports/tls.sh' $(B)/cli/cli_tls
 
+test-cli-static-tls: deps-cli_tls deps-static_tls $(B)/cli/redlock-static-tls $(B)/cli/cli_tls ## the same with make cli-static TLS=1
+	REDLOCK=$(B)/cli/redlock-static-tls prove -e 'sh test/ports/tls.sh' $(B)/cli/cli_tls
+$(B)/cli/redlock-static-tls: $(CLI) $(wildcard cli/*.h extra/redlock_tls.*) $(HEADERS)
+	$(MAKE) -s TLS=1 B=$(B)/static-tls MBEDTLS=$(MBEDTLS) $(B)/static-tls/redlock-static
+	cp $(B)/static-tls/redlock-static $@
+
 soak-cli: deps-cli $(B)/redlock ## MINUTES=n of jobs under the program that signals, stops and kills hit at random
 	prove -v -e sh test/cli/cli_soak.sh :: $(B)/redlock $(MINUTES)
 
@@ -376,10 +382,10 @@ lwip-board test-lwip-board: export WARN := $(WARN)
 lwip-board test-lwip-board: export CORE := $(CORE)
 lwip-board test-lwip-board: export MINIMAL = -DREDLOCK_MINIMAL=1 -include examples/cortex-m/small.h
 lwip-board: deps-lwip_board ## LWIP=folder: firmware with Ethernet and lwIP on an emulated Cortex-M4: flash, RAM, stack, instructions; RECORD=yes
-	@sh test/ports/lwip_source.sh $(LWIP)
+	@sh tools/source.sh lwip src/core/tcp.c $(LWIP)
 	@sh test/ports/lwip_board.sh $(B) $(LWIP) figures $(RECORD)
 test-lwip-board: deps-lwip_board ## that firmware on real servers: cable pulled, board reset, two boards contend; two builds
-	@sh test/ports/lwip_source.sh $(LWIP)
+	@sh tools/source.sh lwip src/core/tcp.c $(LWIP)
 	sh test/ports/lwip_board.sh $(B) $(LWIP) build
 	gcc -O1 -g $(WARN) $(POSIX) -I. -Itest/lib -Itest/engine test/ports/lwip_board_test.c test/lib/program.c test/lib/servers.c $(LIB) -o $(B)/lwip_board/lwip_board_test
 	prove -j 2 -e $(B)/lwip_board/lwip_board_test $(B)/lwip_board/default.elf $(B)/lwip_board/minimal.elf
