@@ -10,7 +10,7 @@
        read. It is connected again after a growing, random pause, and counts as failed until its
        handshake is answered: a hung server accepts connections. A connection on which nothing came
        for stall_ms may have been dropped in silence: it is connected again at once when a reply has
-       taken half as long again as a vote may, beyond the round trip.
+       taken longer than the mean of the round trip and the time that a vote may take.
    R12 Handshake first: HELLO 3 with user, password, and a name for the connection; AUTH, which
        counts where HELLO is refused, whatever the words: such a connection uses RESP2; then SELECT.
        Nothing else is queued before all of it is queued, only releases before all of it is

@@ -3,13 +3,14 @@
 
        main.c
        run.c  acquire.c  status.c  check.c   the verbs
-       options.c  take.c  ask.c  job.c       options; waiting for a lock; questions to nodes; guard and command
-       session.c                             a client and its lock
+       options.c  take.c  ask.c  job.c       options and keys of the file; waiting for a lock, and its outcome with the exit status;
+                                             questions to nodes; guard and command
+       session.c                             a client and its lock; what the nodes' errors are to the user
        tls.c                                 the I/O callbacks, with or without TLS
-       nodes.c  holder.c  descendants.c      the list of nodes; values at keys; the processes of the job
+       nodes.c  holder.c  descendants.c      the list of nodes, and reading the file; values at keys; the processes of the job
        names.c                               the nodes' addresses
        text.c                                messages, JSON
-       process.c                             signals, children, clock, name
+       process.c                             signals, children, clock, name, /proc
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */

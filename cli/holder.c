@@ -1,4 +1,5 @@
-/* holder.c - what the value of a key says about the holder: an id; also host, process and label if redlock(1) wrote the value.
+/* holder.c - what the value of a key says about the holder: an id; the mark of REDLOCK_HELD, which proves that the lock is held; also
+   host, process and label if redlock(1) wrote the value.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */

@@ -1,5 +1,5 @@
 /* options.c - the options of all verbs. Each option is one entry of a table, for the command line, the environment and the
-   configuration file; the first of these that sets an option counts.
+   configuration file; the first of these that sets an option counts. nodes.c reads the file.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */

@@ -1,4 +1,5 @@
-/* take.c - waits for a lock, prints messages meanwhile, and explains the outcome: exit status and message.
+/* take.c - waits for a lock, prints messages meanwhile, and explains the outcome: exit status and message, of releases, too. Checks
+   the proof in REDLOCK_HELD, which run.c sets, that a lock is held around this program.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
