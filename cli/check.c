@@ -73,7 +73,7 @@ static const struct check {
      "--node-timeout of four times the p99; a faster disk or network, a nearer node"},
 };
 
-/* What to do about errors that a finding has. */
+/* What to do about errors of a server that a finding has. */
 static const struct {
     const char *error, *fix;
 } fixes[] = {
@@ -87,13 +87,11 @@ static const struct {
     {"BUSY", "wait, or SCRIPT KILL; a server for locks alone"},
     {"LOADING", "wait until it has read its keys"},
     {"max number of clients", "a larger maxclients; find clients that do not close connections"},
-    {"tls:", "certificates, their names and dates: --cacert, --cert, --key, --sni"},
-    {"with longest-ttl", "wait; or appendfsync always"},
-    {"wants none", "leave the password out, or require one: requirepass, ACL"},
 };
 
 struct finding {
     enum verdict verdict;
+    const char *fix; /* NULL: that of the error in `value`, or of the check */
     char value[160];
 };
 
@@ -119,6 +117,7 @@ static void finds(struct exam *exam, int check, enum verdict verdict, const char
     va_list arguments;
 
     finding->verdict = verdict;
+    finding->fix = NULL;
     va_start(arguments, format);
     vsnprintf(finding->value, sizeof finding->value, format, arguments);
     va_end(arguments);
@@ -192,16 +191,18 @@ static void judge_restart(struct exam *exam, long long up_s)
 {
     long long rest_s = longest_ms() / 1000 + 1 - up_s;
 
-    if (up_s < 0)
+    if (up_s < 0) {
         finds(exam, RESTART, UNKNOWN, "it does not tell");
-    else if (rest_s <= 0)
+    } else if (rest_s <= 0) {
         finds(exam, RESTART, PASS, "up for %lld s", up_s);
-    else if (options.longest_ttl_ms > 0)
+    } else if (options.longest_ttl_ms > 0) {
         finds(exam, RESTART, FAIL, "up for %lld s: with longest-ttl no vote for %lld s more", up_s,
               rest_s);
-    else
+        exam->finding[RESTART].fix = "wait; or appendfsync always";
+    } else {
         finds(exam, RESTART, UNSAFE, "up for %lld s: back too early, keep it out for %lld s more",
               up_s, rest_s);
+    }
 }
 
 /* The value of a setting; "" if CONFIG GET is not permitted, or there is no such setting. */
@@ -379,8 +380,10 @@ static void converse(struct talk *talk, unsigned i, void *result)
     char name[64], key[REDLOCK_KEY_MAX + 1], ttl[24];
     struct exam *exam = result;
 
-    if (talk->result->is_open)
+    if (talk->result->is_open) {
         finds(exam, REACH, WARN, "a password is given, but the server wants none");
+        exam->finding[REACH].fix = "leave the password out, or require one: requirepass, ACL";
+    }
     snprintf(name, sizeof name, "%s-%u", probe, i);
     key_of(key, name);
     ttl_ms = ttl_ms > PROBE_MS ? ttl_ms : PROBE_MS;
@@ -441,6 +444,9 @@ static void miss_all(struct exam *exam)
         if (exam->finding[n].verdict == PASS && exam->finding[n].value[0] == '\0')
             finds(exam, n, UNKNOWN, "not reached");
     finds(exam, REACH, FAIL, "%.150s", exam->result.error);
+    if (exam->result.fault == REDLOCK_FAULT_TLS)
+        exam->finding[REACH].fix =
+            "certificates, their names and dates: --cacert, --cert, --key, --sni";
 }
 
 static void judge_all(void)
@@ -480,13 +486,15 @@ static int is_told(int check, unsigned i)
     return n < i;
 }
 
-static const char *fix_of(int check, const char *value)
+static const char *fix_of(int check, const struct finding *finding)
 {
     size_t n = 0;
 
+    if (finding->fix != NULL)
+        return finding->fix;
     if (check != REACH && check != LOCK && check != RESTART)
         return checks[check].fix;
-    while (n < sizeof fixes / sizeof *fixes && strstr(value, fixes[n].error) == NULL)
+    while (n < sizeof fixes / sizeof *fixes && strstr(finding->value, fixes[n].error) == NULL)
         n++;
     return n < sizeof fixes / sizeof *fixes ? fixes[n].fix : checks[check].fix;
 }
@@ -498,9 +506,9 @@ static void print_advice(int check)
 
     printf("        why: %s\n", checks[check].why);
     for (i = 0; i < target_count; i++) {
-        const char *fix = fix_of(check, exams[i].finding[check].value);
+        const char *fix = fix_of(check, &exams[i].finding[check]);
         for (n = 0; n < i && (exams[n].finding[check].verdict < WARN ||
-                              fix_of(check, exams[n].finding[check].value) != fix);
+                              fix_of(check, &exams[n].finding[check]) != fix);
              n++)
             continue;
         if (exams[i].finding[check].verdict >= WARN && n == i)
@@ -570,7 +578,7 @@ static void print_json(int check)
         printf("]");
         if (finding->verdict >= WARN) {
             json_member("why", checks[check].why);
-            json_member("fix", fix_of(check, finding->value));
+            json_member("fix", fix_of(check, finding));
         }
         printf("}\n");
     }

@@ -457,6 +457,7 @@ static void credentials(void)
     check(with(node), "");
     only("a password that the server does not need", 1, "reachable", "warn",
          "the server wants none");
+    ok(strstr(output, "leave the password out") != NULL, "the advice belongs to this finding");
     check_mock((struct fault){0}, "");
     is_int(status, 0, "the mock server without a fault");
     snprintf(node, sizeof node, "redis://%s/99", at(0));
@@ -629,6 +630,7 @@ static void restart(void)
     setenv("REDLOCK_LONGEST_TTL", "10m", 1);
     check(with(at(PLAIN)), "");
     only("has just started, with longest-ttl", 1, "recent restart", "fail", "no vote for ");
+    ok(strstr(output, "wait; or appendfsync always") != NULL, "the advice is another one then");
     unsetenv("REDLOCK_LONGEST_TTL");
     until = now_ms() + 20000;
     while (strcmp(ask(PLAIN, "EVAL", "return redis.call('info'):match'uptime_in_seconds:(%d+)'",

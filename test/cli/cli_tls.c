@@ -169,6 +169,8 @@ static void names(void)
             "tls: the certificate is for another name than 127.0.0.1");
     redlock("check", "-N", over_tls[0].url, NULL);
     ok(said("tls: the certificate is for another name than 127.0.0.1"), "check says it, too");
+    ok(strstr(wrote(last, 'o'), "fix: certificates, their names and dates: ") != NULL,
+       "  and what to do");
     works("one node is another host");
     serve(0, "expired", "no", ANY_VERSION);
     refuses("an expired certificate", over_tls[0].url, "tls: the certificate has expired");
