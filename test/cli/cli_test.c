@@ -390,21 +390,9 @@ static void words(void)
     is_int(redlock("status", "--here", "x*", NULL), 64, "status --here of a pattern");
     is_int(redlock("status", "--here", "--mine", "x", NULL), 64, "status --here --mine");
     is_int(redlock("status", "--slots", "2", "x", "y", NULL), 64, "status --slots of two names");
-    is_int(redlock("list", NULL), 64, "a verb that is gone");
-    is_text(wrote(last, 'e'),
-            "redlock: list is gone: redlock status, or redlock status 'PATTERN'\n",
-            "the message says what to use");
     is_int(redlock("acquire", "-t", "9", NULL), 64, "acquire without a name");
     is_int(redlock("acquire", "-t", "9", "x", "y", NULL), 64, "acquire of two names");
     is_int(redlock("acquire", "x", NULL), 64, "acquire without -t");
-    is_int(redlock("extend", "-t", "9", "x", NULL), 64, "extend is gone");
-    ok(strstr(wrote(last, 'e'), "extend is gone: choose a longer -t") != NULL,
-       "the message says what to use");
-    is_int(redlock("run", "-a", "y", "x", "true", NULL), 64, "-a is gone");
-    ok(strstr(wrote(last, 'e'), "-a is gone: redlock run NAME redlock run OTHER") != NULL,
-       "the message says what to use");
-    is_int(redlock("acquire", "-t", "9", "--json", "x", NULL), 64, "acquire --json is gone");
-    is_int(redlock("acquire", "-t", "9", "--sh", "x", NULL), 64, "acquire --sh is gone");
     is_int(redlock("run", "--auth-file=redis://:" SECRET "@h", "x", "true", NULL), 64,
            "--auth-file is gone");
     is_int(redlock("release", "x", NULL), 64, "release without a token");

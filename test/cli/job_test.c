@@ -837,30 +837,58 @@ static void reasons(void)
 
 static void gone(void)
 {
-    static const char *const options[][2] = {{"--foreground", "leave the option out"},
-                                             {"--new-group", "setsid"},
-                                             {"--signal=INT", "TERM"},
-                                             {"-s", "TERM"},
-                                             {"--on-lost=none", "--keep-going"},
-                                             {"--max-hold=5", "timeout"},
-                                             {"--no-guard", "guard"},
-                                             {"--status-fd=3", "redlock status --json"},
-                                             {"--preserve-status", "79"}};
+    static const struct {
+        const char *verb, *option, *instead;
+    } options[] = {
+        {"run", "--foreground", "leave the option out"},
+        {"run", "--new-group", "setsid"},
+        {"run", "--signal=INT", "TERM"},
+        {"run", "-s", "TERM"},
+        {"run", "--on-lost=none", "--keep-going"},
+        {"run", "--max-hold=5", "timeout"},
+        {"run", "--no-guard", "guard"},
+        {"run", "--status-fd=3", "redlock status --json"},
+        {"run", "--preserve-status", "79"},
+        {"run", "--also=y", "redlock run OTHER"},
+        {"run", "-a", "redlock run OTHER"},
+        {"run", "--unavailable-timeout=5", "REDLOCK_UNAVAILABLE_TIMEOUT"},
+        {"acquire", "--unavailable-timeout=5", "REDLOCK_UNAVAILABLE_TIMEOUT"},
+        {"status", "--auth-file=f", "configuration file"},
+        {"acquire", "--sh", "token=$(redlock acquire"},
+        {"acquire", "--json", "exit status"},
+        {"release", "--json", "exit status"},
+        {"check", "--read-only", "leave the option out"},
+        {"check", "--strict", "the status 1"},
+        {"check", "--nagios", "the first line"},
+        {"check", "--prometheus", "redlock check --json"},
+        {"check", "--clock-window=5", "leave the option out"},
+    };
+    static const char *const verbs[][2] = {{"extend", "choose a longer -t"},
+                                           {"bench", "redlock check"},
+                                           {"list", "redlock status"},
+                                           {"held", "redlock status --mine NAME"}};
     char word[40];
     size_t i;
 
     nodes();
     for (i = 0; i < sizeof options / sizeof *options; i++) {
-        is_int(redlock("run", options[i][0], "x", "echo", "ran", NULL), 64, "%s: 64",
-               options[i][0]);
-        snprintf(word, sizeof word, "redlock: %.*s is gone: ", (int)strcspn(options[i][0], "="),
-                 options[i][0]);
+        is_int(redlock(options[i].verb, options[i].option, "x", "echo", "ran", NULL),
+               strcmp(options[i].verb, "check") == 0 ? 3 : 64, "%s %s", options[i].verb,
+               options[i].option);
+        snprintf(word, sizeof word, "redlock: %.*s is gone: ", (int)strcspn(options[i].option, "="),
+                 options[i].option);
         ok(strncmp(wrote(last, 'e'), word, strlen(word)) == 0 &&
-               strstr(wrote(last, 'e'), options[i][1]) != NULL && *wrote(last, 'o') == '\0',
+               strstr(wrote(last, 'e'), options[i].instead) != NULL && *wrote(last, 'o') == '\0',
            "says what to use: %s", wrote(last, 'e'));
     }
     is_int(redlock("acquire", "--max-hold=5", "-t", "5", "x", NULL), 64, "not of this verb");
     ok(strstr(wrote(last, 'e'), "no such option of acquire") != NULL, "says so");
+    for (i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+        is_int(redlock(verbs[i][0], "x", NULL), 64, "%s", verbs[i][0]);
+        snprintf(word, sizeof word, "redlock: %s is gone: %s", verbs[i][0], verbs[i][1]);
+        ok(strncmp(wrote(last, 'e'), word, strlen(word)) == 0, "says what to use: %s",
+           wrote(last, 'e'));
+    }
 }
 
 /* ---- Terminals ---- */
