@@ -159,6 +159,8 @@ enum redlock_status redlock_init_sized(struct redlock_client *client, const stru
         error = rl_bad_node(client, nodes, node);
         if (error == RL_NO_ERROR && (io->check == NULL || io->check(io->context, node) == 0))
             continue;
+        if (error == RL_NO_ERROR) /* the text is that of `check` */
+            node->fault = REDLOCK_FAULT_ARGUMENT;
         rl_set_error(node, error);
         status = rl_invalid(client, RL_ARG_NODE);
     }

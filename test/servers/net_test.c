@@ -250,6 +250,7 @@ static void bad_addresses(void)
             redlock_release(&client, &lock, 5000);
         } else {
             is_int((int)status, REDLOCK_INVALID_ARGUMENT, "\"%.30s\" is refused", address);
+            is_int((int)nodes[0].fault, REDLOCK_FAULT_ARGUMENT, "its fault is the argument");
         }
         ok(strstr(nodes[0].error, strncmp(address, "unix:", 5) == 0
                                       ? "no socket path, or too long: unix:"
