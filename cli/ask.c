@@ -383,17 +383,19 @@ static uint64_t end_of(const struct results *all, long step_ms)
     return latest_us + (uint64_t)step_ms * 1000;
 }
 
-/* Waits until all children have ended, or are late. */
-static void wait_for_all(int line, const struct results *all, long step_ms, long limit_ms)
+/* Waits until all children have ended, or are late. Returns how long a late one may have been silent. */
+static long wait_for_all(int line, const struct results *all, long step_ms, long limit_ms)
 {
     uint64_t limit_us = now_us() + (uint64_t)limit_ms * 1000, end_us, now;
+    long silent_ms = 0;
     struct pollfd fd = {line, POLLIN, 0};
     uint8_t bytes[REDLOCK_NODES_MAX];
     unsigned well = 0;
     ssize_t size = 1, n;
 
     while (size > 0) {
-        end_us = end_of(all, well >= quorum() ? step_ms : options.node_timeout_ms * FIRST_TIMES);
+        silent_ms = well >= quorum() ? step_ms : options.node_timeout_ms * FIRST_TIMES;
+        end_us = end_of(all, silent_ms);
         end_us = end_us < limit_us ? end_us : limit_us;
         now = now_us();
         if (poll(&fd, 1, now < end_us ? (int)((end_us - now + 999) / 1000) : 0) > 0) {
@@ -401,15 +403,17 @@ static void wait_for_all(int line, const struct results *all, long step_ms, long
             for (n = 0; n < size; n++)
                 well += bytes[n];
         } else if (now >= end_us) {
-            return;
+            break;
         }
     }
+    return silent_ms;
 }
 
-/* A child that is not over is late. */
-static void end_child(unsigned i, pid_t child, struct result *result)
+/* A child that is not over is late: its node was silent for so long, or has answered until the limit. The message has these limits
+   and not what was measured, so that it is the same for all such nodes. */
+static void end_child(unsigned i, pid_t child, struct result *result, long silent_ms, long limit_ms)
 {
-    unsigned long silent_ms = (unsigned long)((now_us() - result->heard_us) / 1000);
+    int was_silent = now_us() - result->heard_us >= (uint64_t)silent_ms * 1000;
     const char *what = result->is_up             ? "answer"
                        : targets[i].url.tls != 0 ? "TLS connection"
                                                  : "connection";
@@ -423,9 +427,11 @@ static void end_child(unsigned i, pid_t child, struct result *result)
     result->fault = REDLOCK_FAULT_TIMEOUT;
     if (child <= 0)
         snprintf(result->error, sizeof result->error, "the system denies a process");
-    else
-        snprintf(result->error, sizeof result->error, "no %s within %lu ms%s", what, silent_ms,
+    else if (was_silent)
+        snprintf(result->error, sizeof result->error, "no %s within %ld ms%s", what, silent_ms,
                  !result->is_up && targets[i].url.tls != 0 ? "; is this a TLS port?" : "");
+    else
+        snprintf(result->error, sizeof result->error, "not all answers within %ld ms", limit_ms);
 }
 
 /* Cleared memory that children share, or MAP_FAILED. */
@@ -451,6 +457,7 @@ void *ask_nodes(void (*converse)(struct talk *talk, unsigned i, void *result), s
     const struct redlock_io *io = io_open();
     struct results all = {shared_memory(size * target_count), size};
     pid_t child[REDLOCK_NODES_MAX];
+    long silent_ms;
     int line[2];
     unsigned i;
 
@@ -464,10 +471,10 @@ void *ask_nodes(void (*converse)(struct talk *talk, unsigned i, void *result), s
         }
     }
     close(line[1]);
-    wait_for_all(line[0], &all, step_ms, limit_ms);
+    silent_ms = wait_for_all(line[0], &all, step_ms, limit_ms);
     close(line[0]);
     for (i = 0; i < target_count; i++)
-        end_child(i, child[i], result_at(&all, i));
+        end_child(i, child[i], result_at(&all, i), silent_ms, limit_ms);
     io_close(io);
     return all.bytes;
 }

@@ -1070,6 +1070,8 @@ static void two_of_three_down(void)
     is_int(redlock("run", "-n", "x", "echo", "ran", NULL), 69, "hung: 69");
     is_text(ask(0, "KEYS", "*"), "", "no partial key");
     is_int(redlock("status", "x", NULL), 69, "status");
+    is_int(count_of(wrote(last, 'e'), ": no answer within 1000 ms\n"), 1,
+           "status: it says why, once for both nodes: %s", wrote(last, 'e'));
     is_int(redlock("acquire", "-n", "-t", "9", "x", NULL), 69, "acquire");
     is_int(redlock_with(token, "release", "y", NULL), 69, "release");
     setenv("REDLOCK_TOKEN", token, 1); /* else a script would go on after Ctrl-C */
@@ -3381,6 +3383,7 @@ static void answer_all(int client, const answer *answers)
         command[used] = '\0';
         for (i = 0; strstr(command, answers[i][0]) == NULL; i++)
             continue;
+        sleep_ms(1); /* a conversation without an end uses little processor time */
         dprintf(client, "%s", answers[i][1]);
     }
 }
@@ -3419,6 +3422,8 @@ static void odd_answers(void)
                                    {"TYPE\r\n", "+\x1b[2J\r\n"},
                                    {"GET\r\n", "-WRONGTYPE\r\n"},
                                    {"", "-ERR unknown command\r\n"}};
+    static const answer endless[] = {{"SCAN\r\n", "*2\r\n$1\r\n1\r\n*0\r\n"},
+                                     {"", "-ERR unknown command\r\n"}};
     char address[32];
     pid_t liar = oracle(address, sizeof address, answers);
 
@@ -3438,6 +3443,13 @@ static void odd_answers(void)
     is_int(redlock("status", NULL), 0, "status of all: a type with control characters");
     is_int(count_of(wrote(last, 'o'), "\x1b") * 10 + count_of(wrote(last, 'o'), "\\x1b[2J"), 1,
            "status of all: escapes them");
+    signal_to(liar, SIGKILL);
+    waitpid(liar, NULL, 0);
+    liar = oracle(address, sizeof address, endless);
+    setenv("REDLOCK_NODES", address, 1);
+    is_int(redlock("status", "--node-timeout", ".5", NULL), 69, "status of all: SCAN without end");
+    ok(strstr(wrote(last, 'e'), ": not all answers within 12000 ms\n") != NULL,
+       "status of all: it says that there was no end: %s", wrote(last, 'e'));
     signal_to(liar, SIGKILL);
     waitpid(liar, NULL, 0);
 }
