@@ -91,7 +91,7 @@ static enum redlock_status release_token(int count, char **words)
     nodes_load();
     session_open(&session, words[0]);
     session_adopt(&session);
-    return look_for_loss(&session, words[0], session_release(&session));
+    return session_release(&session);
 }
 
 /* ---- redlock release --force ---- */
@@ -161,11 +161,14 @@ static int release_by_force(int count, char **words)
 
 int verb_release(int count, char **words)
 {
+    enum redlock_status status;
     int result;
 
     if (options.force != NULL)
         return release_by_force(count, words);
-    result = explain(&session, words[0], release_token(count, words));
+    status = release_token(count, words);
+    result = is_lost_to_foreign(&session, words[0], status) ? EXIT_LOST
+                                                            : explain(&session, words[0], status);
     session_close(&session);
     if (is_asked_to_end())
         end_by_signal(); /* so that a script does not go on */

@@ -336,10 +336,9 @@ int has_mark(const char *value, const char *mark);
 void say_acquired(struct session *session, const char *name);
 /* Warns once of each server that is listed twice: it has one vote, so fewer servers may fail than the list says. */
 void say_duplicates(struct session *session, const char *name);
-/* The outcome of an extension or a release. Returns REDLOCK_LOST, with a message, if too few nodes confirmed because the key now
-   has a value that is not a lock; else `status`. */
-enum redlock_status look_for_loss(const struct session *session, const char *name,
-                                  enum redlock_status status);
+/* The outcome of a release. Returns 1, with a message, if too few nodes confirmed it because the key now has a value that is not a
+   lock. */
+int is_lost_to_foreign(const struct session *session, const char *name, enum redlock_status status);
 /* The exit status for this outcome, after a message on stderr. */
 int explain(const struct session *session, const char *name, enum redlock_status status);
 /* The outcome as part of a message. */

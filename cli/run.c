@@ -394,12 +394,12 @@ static void end_hold(void)
     }
     status =
         session_release(&session); /* later replies than those of a quorum are not waited for */
-    if (held)
-        status = look_for_loss(&session, run.name, status);
-    if (status == REDLOCK_LOST && held) {
+    if (held && is_lost_to_foreign(&session, run.name, status)) {
+        run.lost = 1;
+    } else if (held && status == REDLOCK_LOST) {
         say(LOG_ERROR, "%s: another client took the name before the lock was released", run.name);
         run.lost = 1;
-    } else if (status != REDLOCK_OK && held) {
+    } else if (held && status != REDLOCK_OK) {
         say(LOG_WARNING, "%s: %s", run.name, status_text(status));
         say_errors(&session, LOG_WARNING);
     }

@@ -412,12 +412,11 @@ static unsigned say_foreign(const struct session *session, const char *name)
     return count;
 }
 
-enum redlock_status look_for_loss(const struct session *session, const char *name,
-                                  enum redlock_status status)
+int is_lost_to_foreign(const struct session *session, const char *name, enum redlock_status status)
 {
     int is_open = status == REDLOCK_UNREACHABLE || status == REDLOCK_UNCONFIRMED;
 
-    return is_open && say_foreign(session, name) >= quorum() ? REDLOCK_LOST : status;
+    return is_open && say_foreign(session, name) >= quorum();
 }
 
 /* Another client holds the lock, or the key holds something that is not a lock. */
@@ -450,7 +449,7 @@ int explain(const struct session *session, const char *name, enum redlock_status
         return 0;
     if (result == EXIT_HELD)
         return explain_held(session, name, status);
-    if (status == REDLOCK_UNREACHABLE) {
+    if (status == REDLOCK_UNREACHABLE || status == REDLOCK_UNCONFIRMED) {
         for (i = 0; i < target_count; i++)
             faults[i] = session->nodes[i].fault;
         result = failure_status(faults);

@@ -2602,12 +2602,15 @@ static void foreign_keys(void)
              servers[0].address); /* of the nodes that decided it */
     is_int(redlock_with(token, "release", "x", NULL), 79, "release: 79");
     ok(strstr(wrote(last, 'e'), text) != NULL, "release: the message has a node");
+    is_int(count_of(wrote(last, 'e'), "\n"), 1, "release: one message: %s", wrote(last, 'e'));
     redlock("status", "--json", "x", NULL);
     ok(strstr(wrote(last, 'o'), "\"type\":\"zset\"}") != NULL, "status --json: the type");
     a->stop = b->stop = 1;
     is_int(ends(&run), 79, "run, when its command ends: 79");
     ok(strstr(wrote(run, 'e'), "y: the name is in use by") != NULL,
        "stderr has: y: the name is in use by");
+    ok(strstr(wrote(run, 'e'), "another client") == NULL, "no other message contradicts it: %s",
+       wrote(run, 'e'));
     is_int(ends(&held), 79, "run --min-hold, when its command ends: 79");
     is_int(redlock("run", "-n", "x", "true", NULL), 75, "run with such a name: 75");
     ok(strstr(wrote(last, 'e'), text) != NULL, "the message has the nodes: %s", wrote(last, 'e'));
@@ -3045,6 +3048,8 @@ static void passwords(void)
        "stderr has: no quorum: 0 of 3 nodes answered, 2 needed");
     is_int(redlock("release", "--force", "00000000", "x", NULL), 77,
            "a wrong password: release --force");
+    snprintf(list, sizeof list, "%040d", 0);
+    is_int(redlock_with(list, "release", "x", NULL), 77, "a wrong password: release");
     is_int(count_of(wrote(last, 'e'), ": WRONGPASS "), 1, "it says why, once for all nodes");
     setenv("REDLOCK_NODES", list_of(3, ""), 1);
     is_int(redlock("status", "x", NULL), 77, "status without a password");
