@@ -3,6 +3,23 @@
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
+
+# OPTIONS WORD - the next word belongs to this one: to its last option, as in -nw
+_redlock_takes_word()
+{
+    local i
+    if [[ $2 == --* ]]; then
+        [[ $'\n'$1$'\n' == *$'\n'"$2="$'\n'* ]]
+        return
+    fi
+    for ((i = 1; i < ${#2}; i++)); do
+        if [[ $'\n'$1$'\n' == *$'\n'"-${2:i:1}="$'\n'* ]]; then
+            ((i + 1 == ${#2}))
+            return
+        fi
+    done
+    return 1
+}
 _redlock()
 {
     local program=$1 word=$2 before=$3 verb=${COMP_WORDS[1]} options words part last='' i
@@ -32,10 +49,15 @@ _redlock()
                 fi
                 return
             fi
-            [[ $'\n'$options$'\n' == *$'\n'"${words[i]}="$'\n'* ]] && ((i++))
+            _redlock_takes_word "$options" "${words[i]}" && ((i++))
         done
     fi
-    if [[ $'\n'$options$'\n' == *$'\n'"$before="$'\n'* ]]; then # the word that an option takes
+    if [[ $word == = ]]; then # --config=, which bash has split
+        word=''
+    elif [[ $before == = ]]; then
+        before=${COMP_WORDS[COMP_CWORD-2]}
+    fi
+    if [[ $before == -* ]] && _redlock_takes_word "$options" "$before"; then
         case $before in
             --config | --cacert | --cert | --key) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
         esac

@@ -157,6 +157,14 @@ for unit in cli/examples/*.service cli/examples/*.timer; do # their commands do 
     sed "s,/usr/local/bin/redlock,$(command -v redlock),; s,/usr/local/bin/collectord,/bin/true," "$unit" >"$folder/units/${unit##*/}"
 done
 check 'systemd-analyze has no warning about the units' silent systemd-analyze verify --man=no "$folder"/units/*
+stops() { # systemd takes another status than 0, and another than these, for a failure
+    redlock run stopped sleep 60 &
+    until redlock status -q stopped >/dev/null; do kill -0 $! || return 1; done
+    kill $!
+    wait $!
+    grep -qx "SuccessExitStatus=$?" cli/examples/redlock-standby.service
+}
+check 'systemd stops the standby service without a failure, when SIGTERM ends the daemon' stops
 installed() { # cron and systemd do not search the folder where make install puts the program
     path=$(sed -n 's/^PREFIX = //p' Makefile)/bin/redlock
     section EXAMPLES >"$folder/examples"
@@ -205,6 +213,9 @@ check 'completion of file names' offers "$folder/page" redlock status --config "
 touch "$folder/two words"
 check 'completion of a file name with a blank' offers "$folder/two words" redlock status --config "$folder/two"
 check 'completion after the lock name: a command' offers 'systemd-analyze' redlock run -n -w 5 name systemd-analyz
+check 'completion after options in one word' offers 'systemd-analyze' redlock run -nw 5 name systemd-analyz
+check 'completion after an option with its value in one word' offers 'systemd-analyze' redlock run -w5 name systemd-analyz
+check 'completion of a file name after =' offers "$folder/page" redlock status --config = "$folder/pag"
 check 'completion after an address with a port' offers 'systemd-analyze' \
     redlock run -N 10.0.0.1 : 6379 --wait = 5 name systemd-analyz # bash splits words at : = @
 check 'completion after a name with a colon' offers 'systemd-analyze' redlock run -n a : b systemd-analyz
