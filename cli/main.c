@@ -143,7 +143,8 @@ int main(int count, char **words)
         if (strcmp(name, "help") == 0)
             name = next;
         say_if_gone(name);
-        die(EXIT_USAGE, "%.*s: no such verb: see redlock help", public_size(name), name);
+        die(EXIT_USAGE, "%.*s: %s: see redlock help", public_size(name), name,
+            name[0] == '-' ? "options belong behind the verb" : "no such verb");
     }
     must_be_written();
     return result;

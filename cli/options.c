@@ -255,8 +255,9 @@ void export_options(void)
 /* ---- The command line ---- */
 
 enum {
-    NO_LETTER = 256
-}; /* getopt_long's value of an option without a letter is this and its place in the table */
+    IS_NO_OPTION = 1, /* getopt_long's value for a word, if the letters begin with "-" */
+    NO_LETTER = 256 /* its value of an option without a letter is this and the place in the table */
+};
 
 static int value_of(unsigned i)
 {
@@ -322,8 +323,9 @@ static void list_options(int verb, char *letters, struct option *longs)
 {
     unsigned i;
 
-    if (verb == RUN)
-        *letters++ = '+'; /* the options behind the first word are those of a command */
+    /* "+": the options behind the first word are those of a command. "-": those behind any word are redlock's; this mode ignores
+       POSIXLY_CORRECT, which not all C libraries know. */
+    *letters++ = verb == RUN ? '+' : '-';
     *letters++ = ':';
     *letters++ = 'h';
     longs->name = "help";
@@ -348,7 +350,7 @@ static int take_words(int verb, const char *name, int count, char **words)
 {
     char letters[3 + 2 * SPECS + 1] = "";
     struct option longs[1 + SPECS + 1] = {0};
-    int value;
+    int value, left = 0;
 
     list_options(verb, letters, longs);
     opterr = 0;
@@ -357,11 +359,13 @@ static int take_words(int verb, const char *name, int count, char **words)
             return -1;
         if (value == ':' || value == '?')
             refuse_option(verb, name, words[optind - 1], value == ':');
+        else if (value == IS_NO_OPTION)
+            words[left++] = optarg; /* optind is behind it */
         else
             take_option(option_of(verb, value), optarg);
     }
-    memmove(words, words + optind, (size_t)(count - optind + 1) * sizeof *words);
-    return count - optind;
+    memmove(words + left, words + optind, (size_t)(count - optind + 1) * sizeof *words);
+    return left + count - optind;
 }
 
 /* Returns 1 if stderr goes to systemd's journal: $JOURNAL_STREAM has its device and inode. See systemd.exec(5). */

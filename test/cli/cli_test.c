@@ -406,7 +406,8 @@ static void words(void)
             "the message names the verb");
     is_int(redlock("--nodes=redis://:" SECRET "@h", "status", "x", NULL), 64,
            "an option before the verb");
-    is_text(wrote(last, 'e'), "redlock: --nodes: no such verb: see redlock help\n",
+    is_text(wrote(last, 'e'),
+            "redlock: --nodes: options belong behind the verb: see redlock help\n",
             "the message has no password");
     redlock("-Nredis://:" SECRET "@h", "status", "x", NULL);
     redlock("redis://:" SECRET "@h", "status", "x", NULL);
@@ -500,6 +501,14 @@ static void options(void)
            strstr(wrote(last, 'o'), "\n  -h, --help ") != NULL,
        "help for run has -c and --help");
     is_int(redlock("help", "nonsense", NULL), 64, "help for an unknown verb");
+    setenv("POSIXLY_CORRECT", "1",
+           1); /* changes getopt_long of some C libraries, and not that of a static program */
+    redlock("status", "x", "--json", "--", "--y", NULL);
+    unsetenv("POSIXLY_CORRECT");
+    ok(count_of(wrote(last, 'o'), "\"name\":\"x\"") == 1 &&
+           count_of(wrote(last, 'o'), "\"name\":\"--y\"") == 1 &&
+           count_of(wrote(last, 'o'), "\n") == 2,
+       "an option behind a name, then -- and a name: %s", wrote(last, 'o'));
     no_key_left("after these");
 }
 
