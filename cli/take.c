@@ -27,7 +27,8 @@ static int never_expires(const struct session *session)
     return session->lock->holder_left_ms == UINT32_MAX;
 }
 
-/* Reports the lock that this process waits for, and its holder, as the last attempt has seen them. */
+/* Reports the lock that this process waits for, and its holder, as the last attempt has seen them; without a holder, what is wrong with
+   the nodes. */
 static void say_waiting(struct session *session, const char *name)
 {
     char who[WHO_MAX + 1], rest[WHO_MAX + 80] = "";
@@ -52,6 +53,8 @@ static void say_waiting(struct session *session, const char *name)
                      (unsigned long)session->lock->holder_left_ms / 1000 + 1);
     }
     say(LOG_NOTICE, "waiting for %s%s", name, rest);
+    if (reachable < quorum() || rest[0] == '\0')
+        say_errors(session, LOG_NOTICE);
 }
 
 /* ---- Locks around this program ---- */

@@ -2625,6 +2625,12 @@ static void foreign_keys(void)
     ok(strstr(wrote(last, 'e'), text) != NULL, "the message has the nodes: %s", wrote(last, 'e'));
     is_int(redlock("run", "-w", "1", "x", "true", NULL), 75, "run -w with such a name: 75");
     ok(strstr(wrote(last, 'e'), text) != NULL, "the message has the nodes: %s", wrote(last, 'e'));
+    run = start("run", "-v", "x", "true", NULL);
+    snprintf(text, sizeof text, "redlock: waiting for x\nredlock:   %.20s", servers[0].address);
+    ok(writes(run, 'e', text), "run that waits for such a name: a node and a reason follow: %s",
+       wrote(run, 'e'));
+    signal_to(run.pid, SIGTERM);
+    is_int(ends(&run), -SIGTERM, "and SIGTERM ends it");
     ask_all("FLUSHALL");
 }
 
