@@ -31,11 +31,10 @@ static const char rl_head[] = "local c,K,A,N=redis.call,KEYS,ARGV,tonumber ";
    sha1sum, for EVALSHA. */
 #if !REDLOCK_MINIMAL
 static const char rl_delete_script[] =
-    "c=redis.pcall local r,t=1,A[1]:sub(1,m)for i=#K,1,-1 do local v=c('get',K[i])"
-    "if type(v)=='string'then v=v:sub(1,m)==t and c('del',K[i])or(N(c('pttl',K[i]))or 0)..' '..v "
-    "end "
-    "r=v~=1 and(v or r==1 and 0)or r end return r";
-#define RL_DELETE_SHA1 "a0e501ec74877f5781f8ca29d772eb1b19854374"
+    "c=redis.pcall local r=1 for i=#K,1,-1 do local v=c('get',K[i])if v==A[1]then v=c('del',K[i])"
+    "elseif type(v)=='string'then v=v:sub(1,m)==A[1]:sub(1,m)and c('del',K[i])or"
+    "(N(c('pttl',K[i]))or 0)..' '..v end r=v~=1 and(v or r==1 and 0)or r end return r";
+#define RL_DELETE_SHA1 "5b289f64598f641e3f0633355a623d508403703b"
 /* Extends. Returns the generation of the keys, if all are ours and of one generation, so that a
    key which was gone meanwhile shows; else 0. Unless a third argument forbids it, missing keys are
    created where no key is another client's: then all keys get the generation of this token. Never

@@ -738,7 +738,7 @@ unsigned mini_run(struct mini_server *server, struct mini_session *session,
     else if (command->queues && command->kind == 'D')
         mini_run_leave(server, session, command, reply);
     else if (command->kind == 'D') {
-        server->script = command->loops ? "a0e501ec74877f5781f8ca29d772eb1b19854374"
+        server->script = command->loops ? "5b289f64598f641e3f0633355a623d508403703b"
                                         : "2c5273f926c16fb72bfd96b0ce91ff745a3e4ca1";
         mini_run_delete(server, session, command, reply);
     } else if (command->kind == 'N')
