@@ -3,8 +3,8 @@
 
        main.c
        run.c  acquire.c  status.c  check.c   the verbs
-       options.c  take.c  ask.c  job.c       options and keys of the file; waiting for a lock, and its outcome with the exit status;
-                                             questions to nodes; guard and command
+       options.c  take.c  outcome.c          options and keys of the file; waiting for a lock; exit statuses and their messages
+       ask.c  job.c                          questions to nodes; guard and command
        session.c                             a client and its lock; what the nodes' errors are to the user
        tls.c                                 the I/O callbacks, with or without TLS
        nodes.c  holder.c  descendants.c      the list of nodes, and reading the file; values at keys; the processes of the job
@@ -251,6 +251,13 @@ void id_of(char id[ID_TEXT], const char *value);
 /* 16 hex digits that prove that their owner knows, or was told by one who knows, whose the key is: computed from the random part of the
    value. They do not permit to release the lock. */
 void put_mark(char mark[MARK_TEXT], const char *value);
+/* The key of a lock as it stands in REDLOCK_HELD, a list KEY=MARK:KEY=MARK of percent-encoded keys and their marks (put_mark). So a mark
+   is a proof that needs no process id, and ends with the lock. Valid until the next call. */
+const char *held_key(const char *key);
+/* The mark of this key, up to a colon or the end; NULL if there is none. */
+const char *mark_of(const char *key);
+/* 1: the value has this mark. */
+int has_mark(const char *value, const char *mark);
 /* Returns 1 if redlock(1) wrote the value, and the value names the holder. */
 int parse_holder(struct holder *holder, const char *value);
 /* The name of this host, as it stands in values: if it is too long, its end, which tells one container from another. */
@@ -298,6 +305,8 @@ enum redlock_status session_release(struct session *session);
 void session_settle(struct session *session);
 /* The nodes that have granted a held lock: those that it was acquired with, and those that granted it later. */
 redlock_mask granted_by(const struct session *session);
+/* 1: the lock of the holder has no ttl. */
+int never_expires(const struct session *session);
 
 /* One turn of the loop: sends; sleeps until an event, a signal, `until_us`, or the time that the library asks for;
    receives. */
@@ -311,10 +320,6 @@ void session_serve(struct session *session, const struct pollfd *fds);
 void session_finish(struct session *session);
 
 unsigned count_nodes(redlock_mask mask);
-/* The exit status if there is no quorum, from the fault of each node: 77 if denials alone prevent a quorum, 78 if TLS does, else 69. */
-int failure_status(const enum redlock_fault *faults);
-/* Says that only so many nodes "granted" it, "answered" or whatever they had to do. The reasons of the others come after it. */
-void say_no_quorum(const char *name, unsigned count, const char *did);
 /* The error of this node, for users; "" if it has none. Valid until the next call. */
 const char *error_of(const struct session *session, unsigned i);
 /* Prints the errors of the nodes, one line each. */
@@ -325,17 +330,16 @@ void say_errors(const struct session *session, enum level level);
 /* Acquires the lock, or one of its slots, as the options say (-n, -w, --slots). REDLOCK_CANCELLED: a signal asked this process to end.
    Exits with 64 if a program that called this one holds the lock. */
 enum redlock_status take(struct session *session, const char *name);
-/* The key of a lock as it stands in REDLOCK_HELD, a list KEY=MARK:KEY=MARK of percent-encoded keys and their marks (put_mark). So a mark
-   is a proof that needs no process id, and ends with the lock. Valid until the next call. */
-const char *held_key(const char *key);
-/* The mark of this key, up to a colon or the end; NULL if there is none. */
-const char *mark_of(const char *key);
-/* 1: the value has this mark. */
-int has_mark(const char *value, const char *mark);
 /* With -v: says which nodes have granted the lock, and what is wrong with the others. */
 void say_acquired(struct session *session, const char *name);
 /* Warns once of each server that is listed twice: it has one vote, so fewer servers may fail than the list says. */
 void say_duplicates(struct session *session, const char *name);
+/* ---- Outcomes, in outcome.c ---- */
+
+/* The exit status if there is no quorum, from the fault of each node: 77 if denials alone prevent a quorum, 78 if TLS does, else 69. */
+int failure_status(const enum redlock_fault *faults);
+/* Says that only so many nodes "granted" it, "answered" or whatever they had to do. The reasons of the others come after it. */
+void say_no_quorum(const char *name, unsigned count, const char *did);
 /* The outcome of a release. Returns 1, with a message, if too few nodes confirmed it because the key now has a value that is not a
    lock. */
 int is_lost_to_foreign(const struct session *session, const char *name, enum redlock_status status);

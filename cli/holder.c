@@ -1,5 +1,5 @@
-/* holder.c - what the value of a key says about the holder: an id; the mark of REDLOCK_HELD, which proves that the lock is held; also
-   host, process and label if redlock(1) wrote the value.
+/* holder.c - what the value of a key says about the holder: an id; host, process and label if redlock(1) wrote the value; and the mark
+   in REDLOCK_HELD, which run.c sets: the proof that a lock is held around a program.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -65,6 +65,36 @@ void put_mark(char mark[MARK_TEXT], const char *value)
 
     snprintf(mark, MARK_TEXT, "%08lx%08lx", (unsigned long)hash_more(one, value, size),
              (unsigned long)hash_more(other, value, size));
+}
+
+const char *held_key(const char *key)
+{
+    static char held[3 * REDLOCK_KEY_MAX + 1];
+
+    percent_encode(held, sizeof held, key);
+    return held;
+}
+
+const char *mark_of(const char *key)
+{
+    const char *list = getenv("REDLOCK_HELD"), *held = held_key(key), *found = NULL;
+
+    while (list != NULL && *list != '\0') {
+        size_t part = strcspn(list, "=:");
+        if (part == strlen(held) && memcmp(list, held, part) == 0 && list[part] == '=')
+            found = list + part + 1; /* the last one is the innermost */
+        list += strcspn(list, ":");
+        list += *list == ':';
+    }
+    return found;
+}
+
+int has_mark(const char *value, const char *mark)
+{
+    char right[MARK_TEXT];
+
+    put_mark(right, value);
+    return strcspn(mark, ":") == sizeof right - 1 && strncmp(mark, right, sizeof right - 1) == 0;
 }
 
 /* Decodes the next part of `*at`, up to a colon or the end. Returns 0 if there is none. */

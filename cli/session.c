@@ -209,6 +209,11 @@ enum redlock_status session_release(struct session *session)
                                (ready < quorum() ? FIRST_TIMES : 2));
 }
 
+int never_expires(const struct session *session)
+{
+    return session->lock->holder_left_ms == UINT32_MAX;
+}
+
 redlock_mask granted_by(const struct session *session)
 {
     return (redlock_mask)(session->lock->members | session->lock->granted);
@@ -273,23 +278,6 @@ void say_errors(const struct session *session, enum level level)
         reason[i] = text[i];
     }
     say_reasons(level, reason);
-}
-
-int failure_status(const enum redlock_fault *faults)
-{
-    unsigned i, denied = 0, tls = 0, spare = target_count - quorum();
-
-    for (i = 0; i < target_count; i++) {
-        denied += faults[i] == REDLOCK_FAULT_DENIED || faults[i] == REDLOCK_FAULT_ROLE;
-        tls += faults[i] == REDLOCK_FAULT_TLS;
-    }
-    return denied > spare ? EXIT_DENIED : tls > spare ? EXIT_CONFIG : EXIT_UNAVAILABLE;
-}
-
-void say_no_quorum(const char *name, unsigned count, const char *did)
-{
-    say(LOG_ERROR, "%s: no quorum: %u of %u nodes %s, %u needed", name, count, target_count, did,
-        quorum());
 }
 
 void session_finish(struct session *session)

@@ -1,5 +1,4 @@
-/* take.c - waits for a lock, prints messages meanwhile, and explains the outcome: exit status and message, of releases, too. Checks
-   the proof in REDLOCK_HELD, which run.c sets, that a lock is held around this program.
+/* take.c - waits for a lock, and prints messages meanwhile. Does not wait for a lock that is held around this program.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -20,11 +19,6 @@ enum { RANDOM_WAIT_MS = 100 }; /* and before random bytes are asked for again */
 static int is_watched(void)
 {
     return options.verbose || (!options.quiet && isatty(STDERR_FILENO));
-}
-
-static int never_expires(const struct session *session)
-{
-    return session->lock->holder_left_ms == UINT32_MAX;
 }
 
 /* Reports the lock that this process waits for, and its holder, as the last attempt has seen them; without a holder, what is wrong with
@@ -58,36 +52,6 @@ static void say_waiting(struct session *session, const char *name)
 }
 
 /* ---- Locks around this program ---- */
-
-const char *held_key(const char *key)
-{
-    static char held[3 * REDLOCK_KEY_MAX + 1];
-
-    percent_encode(held, sizeof held, key);
-    return held;
-}
-
-const char *mark_of(const char *key)
-{
-    const char *list = getenv("REDLOCK_HELD"), *held = held_key(key), *found = NULL;
-
-    while (list != NULL && *list != '\0') {
-        size_t part = strcspn(list, "=:");
-        if (part == strlen(held) && memcmp(list, held, part) == 0 && list[part] == '=')
-            found = list + part + 1; /* the last one is the innermost */
-        list += strcspn(list, ":");
-        list += *list == ':';
-    }
-    return found;
-}
-
-int has_mark(const char *value, const char *mark)
-{
-    char right[MARK_TEXT];
-
-    put_mark(right, value);
-    return strcspn(mark, ":") == sizeof right - 1 && strncmp(mark, right, sizeof right - 1) == 0;
-}
 
 /* A program that called this one has held the lock: all of the slots. */
 static int may_be_held_above(const struct session *session, const char *name)
@@ -359,113 +323,4 @@ void say_duplicates(struct session *session, const char *name)
                 "may fail",
                 name, targets[i].url.address, votes, votes > quorum() ? votes - quorum() : 0);
         }
-}
-
-/* ---- The outcome ---- */
-
-/* For each result of the library: exit status, message. */
-static const struct outcome {
-    enum redlock_status status;
-    int result;
-    const char *text;
-} outcomes[] = {
-    {REDLOCK_HELD, EXIT_HELD, "held by another client"},
-    {REDLOCK_TIMEOUT, EXIT_HELD, "not acquired in time: held by another client"},
-    {REDLOCK_CONTENDED, EXIT_UNAVAILABLE, "no client has a quorum"},
-    {REDLOCK_LOST, EXIT_LOST, "the lock is lost: it expired, or another client has it"},
-    {REDLOCK_EXPIRED, EXIT_LOST, "the lock had already expired or been released"},
-    {REDLOCK_UNREACHABLE, EXIT_UNAVAILABLE, "no quorum"},
-    {REDLOCK_UNCONFIRMED, EXIT_UNAVAILABLE,
-     "no quorum of nodes confirmed the release; the lock expires with its ttl at the latest"},
-    {REDLOCK_TOO_LATE, EXIT_UNAVAILABLE,
-     "acquired too late: the nodes took so long that none of the ttl was left"},
-    {REDLOCK_DENIED, EXIT_DENIED, "no quorum"},
-    {REDLOCK_NO_ENTROPY, EXIT_SYSTEM, "no random bytes"},
-    {REDLOCK_INVALID_ARGUMENT, EXIT_BUG, "an internal error"}, /* and all others */
-};
-
-static const struct outcome *outcome_of(enum redlock_status status)
-{
-    size_t i = 0;
-
-    while (i < sizeof outcomes / sizeof *outcomes - 1 && outcomes[i].status != status)
-        i++;
-    return &outcomes[i];
-}
-
-const char *status_text(enum redlock_status status)
-{
-    return outcome_of(status)->text;
-}
-
-/* Prints a message if the key of this lock holds something that is not a lock. Returns on how many nodes. */
-static unsigned say_foreign(const struct session *session, const char *name)
-{
-    char list[600] = "";
-    unsigned i, count = 0;
-
-    for (i = 0; i < target_count; i++) {
-        size_t used = strlen(list);
-        if (session->nodes[i].fault == REDLOCK_FAULT_NOT_A_LOCK)
-            snprintf(list + used, sizeof list - used, "%s%.200s", count++ > 0 ? ", " : "",
-                     targets[i].url.address);
-    }
-    if (count > 0)
-        say(LOG_ERROR, "%s: the name is in use by something that is not a lock: on %s", name, list);
-    return count;
-}
-
-int is_lost_to_foreign(const struct session *session, const char *name, enum redlock_status status)
-{
-    int is_open = status == REDLOCK_UNREACHABLE || status == REDLOCK_UNCONFIRMED;
-
-    return is_open && say_foreign(session, name) >= quorum();
-}
-
-/* Another client holds the lock, or the key holds something that is not a lock. */
-static int explain_held(const struct session *session, const char *name, enum redlock_status status)
-{
-    enum level level = options.conflict_status == 0 ? LOG_DEBUG : LOG_NOTICE;
-    char who[WHO_MAX + 1] = "";
-
-    if (options.slots > 1) {
-        say(level, "%s: all %ld slots are held by other clients", name, options.slots);
-        return (int)options.conflict_status;
-    }
-    if (session->holder[0] != '\0')
-        describe_holder(who, sizeof who, session->holder);
-    else if (say_foreign(session, name) > 0)
-        return (int)options.conflict_status;
-    say(level, "%s: %s%s%s%s", name, status_text(status), who[0] != '\0' ? ": " : "", who,
-        never_expires(session) ? "; it never expires" : "");
-    return (int)options.conflict_status;
-}
-
-int explain(const struct session *session, const char *name, enum redlock_status status)
-{
-    int result = outcome_of(status)->result;
-    const struct redlock_lock *lock = session->lock;
-    enum redlock_fault faults[REDLOCK_NODES_MAX];
-    unsigned i;
-
-    if (status == REDLOCK_OK)
-        return 0;
-    if (result == EXIT_HELD)
-        return explain_held(session, name, status);
-    if (status == REDLOCK_UNREACHABLE || status == REDLOCK_UNCONFIRMED) {
-        for (i = 0; i < target_count; i++)
-            faults[i] = session->nodes[i].fault;
-        result = failure_status(faults);
-    }
-    if (status == REDLOCK_CONTENDED)
-        say(LOG_ERROR, "%s: %s: free on %u, taken on %u, unknown on %u of %u nodes", name,
-            status_text(status), count_nodes(lock->granted), count_nodes(lock->refused),
-            target_count - count_nodes(lock->granted | lock->refused), target_count);
-    else if (status == REDLOCK_UNREACHABLE || status == REDLOCK_DENIED)
-        say_no_quorum(name, count_nodes(lock->granted), "granted");
-    else
-        say(LOG_ERROR, "%s: %s", name, status_text(status));
-    if (result == EXIT_UNAVAILABLE || result == EXIT_DENIED || result == EXIT_CONFIG)
-        say_errors(session, LOG_ERROR);
-    return result;
 }
