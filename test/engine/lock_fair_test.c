@@ -247,6 +247,29 @@ static void r19_the_moment_is_agreed_on(void)
     ok(entry(0, NULL)->since == entry(1, NULL)->since, "r19: all nodes have the same moment");
 }
 
+/* No node could be reached when it began to wait. */
+static void r19_it_waits_since_its_call(void)
+{
+    uint64_t start, since;
+    int i;
+
+    set_fair(50);
+    begin(3);
+    held_by(HOLDER, 0, 2);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].refuses = 1;
+    start = fake_now_us;
+    redlock_acquire_start(&client, &lock, 3600000);
+    fake_pass(&client, 500 * MS);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].refuses = 0;
+    fake_pass(&client, 5000 * MS);
+    is_int((int)in_queue(0), 1, "r19: it stands in the queue when the nodes are back");
+    since = entry(0, NULL)->since - ((uint64_t)1 << 40);
+    ok(since >= start / MS && since < start / MS + 10, "r19: from the moment of its call: %ld ms",
+       (long)(since - start / MS));
+}
+
 /* By their clocks it began to wait at three different moments: the attempt reaches the nodes one after the other. */
 static void r19_the_moment_is_the_median(const int *order)
 {
@@ -432,6 +455,29 @@ static void r19_told_while_it_asks(void)
     tell(&lock, 2, 2);
     fake_pass(&client, 1500);
     is_int((int)attempts(0, 1), 2, "r19: it asks again at once: three nodes have told it");
+}
+
+/* All nodes tell it while its next attempt is on the way to them, where it is refused after that. */
+static void r19_told_before_the_reply(void)
+{
+    char lease[200], bytes[300];
+    int i, round;
+
+    wait_behind(0, 3);
+    put_lease(lease, &lock);
+    snprintf(bytes, sizeof bytes, ">2\r\n$10\r\ninvalidate\r\n*1\r\n$%u\r\n%s\r\n",
+             (unsigned)strlen(lease), lease);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].hung = 1;
+    for (round = 0; round < 2; round++) { /* the first time it asks */
+        for (i = 0; i < 3; i++)
+            push(i, bytes);
+        fake_pass(&client, 2 * MS);
+    }
+    for (i = 0; i < 3; i++)
+        fake_resume(i);
+    fake_pass(&client, 40 * MS);
+    is_int((int)attempts(0, 1), 1, "r19: refused after it was told: it does not ask again at once");
 }
 
 static void r19_told_for_nothing_for_long(void)
@@ -1247,6 +1293,7 @@ int main(void)
     r19_newcomers_stand_behind();
     r19_a_dead_waiter_loses_its_place();
     r19_the_moment_is_agreed_on();
+    r19_it_waits_since_its_call();
     r19_the_moment_is_the_median(up);
     r19_the_moment_is_the_median(down);
     r19_a_lease_lasts_for_three_pauses();
@@ -1259,6 +1306,7 @@ int main(void)
     r19_the_longest_queue_counts();
     r19_told_while_it_asks();
     r19_told_for_nothing();
+    r19_told_before_the_reply();
     r19_told_for_nothing_for_long();
     r19_a_free_lock_is_asked_for_seldom();
     r19_no_pause_has_a_floor();
