@@ -331,7 +331,6 @@ static struct job_end supervise(void)
     struct job_end end;
     uint64_t now;
 
-    last_pause_us(&now);
     for (;;) {
         /* this process may be stopped at each place: the pause must not come before the end */
         int is_over = job_take(&end);
@@ -468,9 +467,11 @@ static enum redlock_status try_to_renew(void)
 
 static void begin_hold(void)
 {
+    uint64_t now;
     unsigned i;
 
     may_wait = 0;
+    last_pause_us(&now);                             /* a pause of the wait is none of the hold */
     run.name = session.key + strlen(options.prefix); /* the guard overwrites the command line */
     run.self = getpid();
     run.deadline_us = session.lock->valid_until_us;

@@ -260,6 +260,23 @@ static void redlock_stopped(void)
        "and says why: %s", wrote(run, 'e'));
 }
 
+/* The command stops it at once: it has not looked at the lock yet. */
+static void redlock_stopped_at_the_start(void)
+{
+    struct program run;
+
+    nodes();
+    run = start("run", "-t", "2", "x", "-c",
+                "read a b c p d </proc/$PPID/stat; kill -STOP $p; exec sleep 60", NULL);
+    ok(writes(run, 'e', "redlock does not run, and the lock is about to expire"),
+       "the guard kills the command that has stopped redlock");
+    sleep_ms(500);
+    signal_to(run.pid, SIGCONT);
+    is_int(ends(&run), 79, "redlock goes on: 79");
+    ok(strstr(wrote(run, 'e'), "redlock did not run for ") != NULL, "and says why: %s",
+       wrote(run, 'e'));
+}
+
 static void guard_stopped(void)
 {
     struct program run;
@@ -1206,6 +1223,7 @@ static const struct scenario {
     {"redlock_killed", redlock_killed},
     {"guard_killed", guard_killed},
     {"redlock_stopped", redlock_stopped},
+    {"redlock_stopped_at_the_start", redlock_stopped_at_the_start},
     {"guard_stopped", guard_stopped},
     {"guard_hangs", guard_hangs},
     {"both_killed", both_killed},
