@@ -27,8 +27,9 @@ static const char rl_head[] = "local c,K,A,N=redis.call,KEYS,ARGV,tonumber ";
 
 /* Releases. Returns 1 when all keys had our token and were deleted; 0 when a key is missing. But if
    another client has a key: how long that key lives, in ms, a blank, and the token there; that of
-   the first such key. Or the error: before Redis 7.0 `call` would hide it in a long text. With its
-   sha1sum, for EVALSHA. */
+   the first such key. Or the error: before Redis 7.0 `call` would hide it in a long text. The whole
+   value is compared first: only that of a repaired key differs from the token, and to cut texts
+   costs the server time. With its sha1sum, for EVALSHA. */
 #if !REDLOCK_MINIMAL
 static const char rl_delete_script[] =
     "c=redis.pcall local r=1 for i=#K,1,-1 do local v=c('get',K[i])if v==A[1]then v=c('del',K[i])"

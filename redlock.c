@@ -553,6 +553,7 @@ static void rl_owe(struct redlock_client *c, struct redlock_lock *lock)
     owed->unsent = unsent;
     owed->unanswered = unanswered;
     owed->times = 0;
+    /* Without a random number, which is a system call: mostly the replies are only late. */
     owed->due_us = c->priv.now_us + rl_repeats.retry_delay_ms * RL_MS_US;
     owed->until_us = c->priv.now_us + lock->priv.attempt.longest_ttl_ms * RL_MS_US;
     for (i = 0; i < c->priv.count; i++)

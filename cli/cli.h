@@ -5,7 +5,7 @@
        run.c  acquire.c  status.c  check.c   the verbs
        options.c  take.c  outcome.c          options and keys of the file; waiting for a lock; exit statuses and their messages
        ask.c  job.c                          questions to nodes; guard and command
-       session.c                             a client and its lock; what the nodes' errors are to the user
+       session.c                             a client and its lock; messages about the nodes' errors
        tls.c                                 the I/O callbacks, with or without TLS
        nodes.c  holder.c  descendants.c      the list of nodes, and reading the file; values at keys; the processes of the job
        names.c                               the nodes' addresses
@@ -334,6 +334,7 @@ enum redlock_status take(struct session *session, const char *name);
 void say_acquired(struct session *session, const char *name);
 /* Warns once of each server that is listed twice: it has one vote, so fewer servers may fail than the list says. */
 void say_duplicates(struct session *session, const char *name);
+
 /* ---- Outcomes, in outcome.c ---- */
 
 /* The exit status if there is no quorum, from the fault of each node: 77 if denials alone prevent a quorum, 78 if TLS does, else 69. */

@@ -353,7 +353,7 @@ static int take_words(int verb, const char *name, int count, char **words)
     int value, left = 0;
 
     list_options(verb, letters, longs);
-    opterr = 0;
+    opterr = 0; /* glibc would print a password that stands behind the "=" of an unknown option */
     while ((value = getopt_long(count, words, letters, longs, NULL)) != -1) {
         if (value == 'h')
             return -1;

@@ -1,5 +1,5 @@
-/* session.c - a client of all nodes with its lock, and the event loop for its sockets and for signals. What the errors of the nodes
-   are: their messages, and the exit status if they prevent a quorum, such as 77 for denials.
+/* session.c - a client of all nodes with its lock, the messages about the errors of the nodes, and the event loop for its sockets and
+   for signals.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */

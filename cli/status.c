@@ -513,7 +513,7 @@ static void print_json(const struct lock *lock)
 
 /* ---- The verb ---- */
 
-/* How many nodes have answered all. */
+/* How many nodes have answered all questions. */
 static unsigned count_answers(void)
 {
     unsigned i, answered = 0;
@@ -523,7 +523,7 @@ static unsigned count_answers(void)
     return answered;
 }
 
-/* Says which nodes have not, and why. */
+/* Names the nodes that have not answered all questions, with their errors. */
 static void say_silent(void)
 {
     const char *reason[REDLOCK_NODES_MAX];

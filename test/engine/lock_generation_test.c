@@ -293,6 +293,16 @@ static void r09_another_generation(void)
     redlock_deinit(&client);
 }
 
+/* The replies of nodes 1 and 2 have shown that their keys had been gone. */
+static void lost_with_node_2_as_a_reason(void)
+{
+    is_int(lock.members, 1, "r09: the keys of nodes 1 and 2 had been gone");
+    is_int(extend(), REDLOCK_LOST, "r09: lost");
+    ok((lock.refused & 4) != 0 && !(lock.granted & 4),
+       "r09: the caller sees that node 2 is a reason, and has not granted it");
+    redlock_deinit(&client);
+}
+
 /* Nodes 1 and 2 reply to an extension that has failed already, in another generation each. With the first reply node 1 is lost, with
    the second the quorum. */
 static void r09_late_replies_explain_a_loss(void)
@@ -307,11 +317,7 @@ static void r09_late_replies_explain_a_loss(void)
     fake_resume(1);
     fake_resume(2);
     fake_pass(&client, 10 * MS);
-    is_int(lock.members, 1, "r09: their keys had been gone");
-    is_int(extend(), REDLOCK_LOST, "r09: lost");
-    ok((lock.refused & 4) != 0 && !(lock.granted & 4),
-       "r09: the caller sees that node 2 is a reason");
-    redlock_deinit(&client);
+    lost_with_node_2_as_a_reason();
 }
 
 /* Node 2 has confirmed one extension and is the reason why the next one is the last; both replies arrive together, late. */
@@ -328,11 +334,7 @@ static void r09_a_late_yes_before_the_reason(void)
     is_int(extend(), REDLOCK_UNREACHABLE, "r09: two nodes do not reply in time");
     fake_resume(1);
     fake_pass(&client, 200 * MS);
-    is_int(lock.members, 1, "r09: the keys of both had been gone");
-    is_int(extend(), REDLOCK_LOST, "r09: lost");
-    ok((lock.refused & 4) != 0 && !(lock.granted & 4),
-       "r09: node 2 is a reason, and has not granted it");
-    redlock_deinit(&client);
+    lost_with_node_2_as_a_reason();
 }
 
 /* A node that was not asked for the lock is asked for an extension first, by a repair: it may have the key from then on. */

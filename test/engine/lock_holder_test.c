@@ -110,7 +110,7 @@ static void expiry_of_the_holder(void)
        "holder: the token is known, the expiry is not, without an error");
 }
 
-/* While an acquire waits, each attempt tells who has the lock then. */
+/* While an acquire waits, each attempt tells the present holder. */
 static void holder_of_each_attempt(unsigned fair)
 {
     char holder[16] = "";
