@@ -175,8 +175,10 @@ enum redlock_status redlock_init_sized(struct redlock_client *client, const stru
     client->priv.nodes = nodes;
     client->priv.all = client->priv.in[REDLOCK_NODE_IDLE] = (redlock_mask)((1UL << count) - 1);
     client->priv.quorum = (uint8_t)client->priv.settings.quorum;
-    for (node = nodes; node < nodes + count; node++)
+    for (node = nodes; node < nodes + count; node++) {
+        node->priv.tracks = (uint8_t)(REDLOCK_FAIR && client->priv.settings.fair);
         rl_set_timeout(client, node, 0);
+    }
     return REDLOCK_OK;
 }
 

@@ -400,6 +400,11 @@ REDLOCK_PRIVATE void rl_connect_if_due(struct redlock_client *c, struct redlock_
 REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
                                           const struct redlock_node *node);
 
+/* Asks nodes to tell when a key changes that is read from now on; later connections ask in their
+   handshake. A server keeps a note of each such key, so a client that never waits does not ask.
+   R7 */
+REDLOCK_PRIVATE void rl_track(struct redlock_client *c, unsigned nodes);
+
 /* Completes the connection, queues the handshake, and sends what is queued: as much as the socket
    takes. */
 REDLOCK_PRIVATE void rl_node_send(struct redlock_client *c, struct redlock_node *node);

@@ -223,9 +223,15 @@ static int rl_is_shared(const struct redlock_request *last, const void *owner, u
            last->repeats < UINT16_MAX;
 }
 
-/* Notes one more command. 0: there is no room. A free request has no repeats. The last free one is
-   kept for commands whose reply is dropped. They can share it, so a rollback never waits for it
-   for long, also when thousands of locks are rolled back: rl_owe has room for a few. R4 */
+/* Whether one request is free besides the last one, which is kept for releases whose reply is
+   dropped. They can share it, so a rollback never waits for it for long, also when thousands of
+   locks are rolled back: rl_owe has room for a few. R4 */
+static int rl_has_room(const struct redlock_node *node)
+{
+    return node->priv.count + 1 < REDLOCK_PIPELINE_MAX;
+}
+
+/* Notes one more command. 0: there is no room. A free request has no repeats. */
 static int rl_request_push(const struct redlock_client *c, struct redlock_node *node, void *owner,
                            unsigned command, unsigned round)
 {
@@ -238,7 +244,7 @@ static int rl_request_push(const struct redlock_client *c, struct redlock_node *
         node->priv.changed_us = c->priv.now_us;
     }
     if (count == 0 || !rl_is_shared(request, owner, command)) {
-        if (count + (owner != NULL) >= REDLOCK_PIPELINE_MAX)
+        if (!rl_has_room(node) && (owner != NULL || count == REDLOCK_PIPELINE_MAX))
             return 0;
         node->priv.count++;
         request = rl_request(node, count);
@@ -469,8 +475,8 @@ static int rl_handshake_has(const struct redlock_node *node, unsigned command)
         return secret && command == rl_auth(node);
     case RL_SELECT:
         return node->database > 0 || (REDLOCK_MINIMAL && !secret);
-    case RL_TRACK: /* NOLINT(bugprone-branch-clone): two features */
-        return !REDLOCK_MINIMAL;
+    case RL_TRACK:
+        return !REDLOCK_MINIMAL && node->priv.tracks;
     default: /* RL_INFO */
         return !REDLOCK_MINIMAL;
     }
@@ -484,6 +490,16 @@ static void rl_send_handshake(struct redlock_client *c, struct redlock_node *nod
             continue;
         if (rl_send(c, NULL, node->priv.bit, node->priv.handshake, RL_NO_REPLY) == 0)
             return;
+    }
+}
+
+REDLOCK_PRIVATE void rl_track(struct redlock_client *c, unsigned nodes)
+{
+    for (; !REDLOCK_MINIMAL && nodes != 0; nodes &= nodes - 1) {
+        struct redlock_node *node = rl_first_node(c, nodes);
+        if (!node->priv.tracks && rl_has_room(node) &&
+            rl_send(c, NULL, node->priv.bit, RL_TRACK, RL_NO_REPLY) != 0)
+            node->priv.tracks = 1;
     }
 }
 

@@ -109,6 +109,12 @@ static unsigned rl_outstanding(const struct redlock_lock *lock)
     return (lock->priv.unsent | lock->priv.unanswered) & ~(unsigned)lock->failed;
 }
 
+/* Whether it is an acquire that may wait for the holder. */
+static int rl_may_wait(const struct redlock_lock *lock)
+{
+    return lock->operation == REDLOCK_OP_ACQUIRE && lock->priv.op.waits;
+}
+
 /* ---- The life of a lock ---------------------------------------------------------------------- */
 
 /* All transitions of a lock. Replies and time have changed its sets of nodes and the clock; what
@@ -648,6 +654,8 @@ static int rl_awaits_rollback(const struct redlock_client *c, const struct redlo
    request are sent the release without asking for its reply: equal ones share a request. R4 */
 static int rl_roll_back_step(struct redlock_client *c, struct redlock_lock *lock)
 {
+    if (rl_may_wait(lock))
+        rl_track(c, lock->priv.unsent & rl_ready_for_releases(c));
     rl_ask_nodes(c, lock);
     if (rl_awaits_rollback(c, lock))
         return 0;
@@ -847,10 +855,10 @@ REDLOCK_PRIVATE void rl_begin_round(struct redlock_client *c, struct redlock_loc
     lock->granted = lock->refused = lock->failed = 0;
 }
 
-/* Whether the nodes are to keep the place of a waiter: an acquire that may wait. R19 */
+/* Whether the nodes are to keep the place of a waiter. R19 */
 static int rl_may_queue(const struct redlock_client *c, const struct redlock_lock *lock)
 {
-    return rl_is_fair(c, lock) && lock->operation == REDLOCK_OP_ACQUIRE && lock->priv.op.waits;
+    return rl_is_fair(c, lock) && rl_may_wait(lock);
 }
 
 /* Whether the node keeps it. One that cannot notify would keep waiters waiting. R19 */

@@ -39,7 +39,8 @@ struct redlock_node_private {
     uint8_t handshake;  /* enum rl_command: the part that is queued next; RL_READY: all is queued */
     uint8_t hello_next; /* enum rl_hello: what the next item of the reply to HELLO is */
     uint8_t resp2;      /* 1: HELLO was refused on this connection. R12 */
-    uint8_t notifies;   /* 1: it tracks keys for this connection. R7 */
+    uint8_t tracks;     /* 1: each connection asks it to track keys; since a lock has waited. R7 */
+    uint8_t notifies;   /* 1: it has said that it does on this connection */
     uint8_t release;    /* enum rl_command: the cheapest release on this connection. R11 */
     uint8_t only_script; /* 1: one of these was refused: the script releases */
     uint8_t no_queue;    /* 1: the gate of a wait queue was denied; or the server is older than

@@ -4,10 +4,11 @@
    R6  Retry with growing, random pauses. A failed attempt ends when the outcome and its reason are
        known. Contention is retried after a random part of a few round trips, a few times. More
        operations than there is room for wait in line; wait_ms counts there.
-   R7  Notify waiters. The rollback reads the key with client tracking on. When a quorum of nodes
-       reports a change, one waiter of each client retries within a round trip, at random. After
-       spurious notifications it waits longer in two of three cases, to avoid a thundering herd. A
-       notification is no vote.
+   R7  Notify waiters. The rollback of a waiter reads the key, with client tracking on: that is
+       turned on before the first such rollback, and in the handshake of later connections. When a
+       quorum of nodes reports a change, one waiter of each client retries within a round trip, at
+       random. After spurious notifications it waits longer in two of three cases, to avoid a
+       thundering herd. A notification is no vote.
    R19 Wait queue. A hint, never a vote: whoever passes the gate is granted or refused the lock as
        without it. With the setting `fair` an attempt that may wait is one script: a gate, then what
        SET or FENCE does. The gate enters the waiter into the queue of the node, or renews its

@@ -32,14 +32,14 @@ static void r12_handshake(void)
     is_int(fake_nodes[1].session.resp3, 0, "r12: RESP2 with the server without HELLO");
     release(100);
     held_by("other", 0, 2);
-    acquire(0);
+    acquire(1);
     ok(!fake_nodes[1].session.tracking && (REDLOCK_MINIMAL || fake_nodes[0].session.tracking),
        "r12: no notifications over RESP2");
     fake_nodes[1].server.old = 0; /* it is upgraded */
     fake_break(1);
-    acquire(0);
+    acquire(1);
     fake_pass(&client, 20 * MS);
-    acquire(0);
+    acquire(1);
     is_int(fake_nodes[1].connects, 2, "r12: its second connection");
     is_int(fake_nodes[1].session.resp3, 1, "r12: RESP3 when it has HELLO");
     ok(REDLOCK_MINIMAL || fake_nodes[1].session.tracking, "r12: with notifications");

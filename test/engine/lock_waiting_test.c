@@ -385,8 +385,6 @@ static void r07_notifications_end_the_pause(void)
     is_int(lock.status, REDLOCK_OK, "r07: acquired after the next notification");
 }
 
-/* An attempt that failed because too few nodes may vote is not retried when the key is deleted. Otherwise
-   waiters would notify each other with their rollbacks without a pause. Found by sim.c. */
 /* The holder releases while the waiter is refused: before a server has read the key for the rollback, so none notifies. */
 static void r07_free_before_the_rollback(void)
 {
@@ -402,6 +400,8 @@ static void r07_free_before_the_rollback(void)
     is_int(lock.status, REDLOCK_OK, "r07: the replies to the rollback say that the lock is free");
 }
 
+/* An attempt that failed because too few nodes may vote is not retried when the key is deleted. Otherwise
+   waiters would notify each other with their rollbacks without a pause. Found by sim.c. */
 /* The servers are out of memory, and another client has the lock: what the rollback reads is tracked all the same. */
 static void r07_no_notification_without_voters(void)
 {
@@ -501,6 +501,35 @@ static void r07_without_notifications(void)
     is_int(lock.status, REDLOCK_PENDING, "r07: no permission for CLIENT TRACKING: not notified");
     fake_pass(&client, 200 * MS);
     is_int(lock.status, REDLOCK_OK, "r07: acquired after the pause");
+}
+
+/* A server keeps a note of each key that a connection reads which tracks keys. */
+static void r07_only_a_waiter_asks_for_notifications(void)
+{
+    static struct redlock_lock second;
+
+    begin_with_defaults(3);
+    held_by("other", 0, 2);
+    is_int(acquire(0), REDLOCK_HELD, "r07: refused, and does not wait");
+    delete_on(0, 2);
+    acquire(0);
+    release(1000);
+    is_int((int)fake_count(-1, 'T'), 0, "r07: a client that never waits asks no server to track keys");
+    begin_waiting(3);
+    is_int((int)fake_count(-1, 'T'), 3, "r07: one that waits asks each of them");
+    redlock_lock_init(&second, "k", 10000);
+    redlock_acquire_start(&client, &second, 60000);
+    fake_pass(&client, 20000 * MS);
+    ok(fake_count(0, 'S') >= 6, "r07: after more attempts, also of another lock,");
+    is_int((int)fake_count(-1, 'T'), 3, "r07: once");
+    fake_break(0);
+    fake_break(1);
+    fake_pass(&client, 10000 * MS);
+    is_int((int)fake_count(-1, 'T'), 5, "r07: and on each new connection");
+    fake_delete(0, "k");
+    fake_delete(1, "k");
+    fake_pass(&client, 10 * MS);
+    ok(lock.status == REDLOCK_OK || second.status == REDLOCK_OK, "r07: these notify again");
 }
 
 static void r07_left_out(void)
@@ -967,6 +996,7 @@ int main(void)
         r07_left_out();
         return done_testing();
     }
+    r07_only_a_waiter_asks_for_notifications();
     r07_notifications_end_the_pause();
     r07_free_before_the_rollback();
     r07_retries_at_random_moments();

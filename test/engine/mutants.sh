@@ -121,7 +121,12 @@ R7|wait.c|s/rl_may_be_free\(c, lock\) \|\| \/\*/\/*/|also not in the moment in w
 R4|redlock.c|s/nodes \|= rl_lowest\(queued\);/;/|a release waits behind a handshake
 R4|redlock.c|s/rl_disown_replies\(c, owed, i, 1, NULL\);/;/|a release that gives up its place waits for no reply
 R7|wait.c|s/if \(REDLOCK_MINIMAL \|\| !rl_may_be_free\(c, lock\)\)\s+return;/return;/|notification
-R7|node.c|s/return !REDLOCK_MINIMAL;(\s+default: \/\* RL_INFO)/return 0;$1/|a connection asks for notification
+R7|redlock.c|s/if \(rl_may_wait\(lock\)\)\s+rl_track\(/if (0) rl_track(/|a waiter asks for notifications
+R7|redlock.c|s/if \(rl_may_wait\(lock\)\)\s+rl_track\(/rl_track(/|who does not wait asks for none
+R7|node.c|s/!node->priv.tracks && rl_has_room\(node\)/rl_has_room(node)/|once on each connection
+R7|node.c|s/(0\)\s+)node->priv.tracks = 1;/$1;/|also on a new one
+R4|node.c|s/(!node->priv.tracks) && rl_has_room\(node\)/$1/|this does not take the slot that is reserved for rollbacks
+R19|client.c|s/\(uint8_t\)\(REDLOCK_FAIR && client->priv.settings.fair\)/0/|with the queue the handshake asks for them, as the first gate reads keys
 R7|wait.c|s/rl_is_quorum\(c, lock->priv.attempt.free\) && /lock->priv.attempt.free != 0 \&\& /|a waiter needs the notifications of a quorum
 R7|wait.c|s/(rl_is_quorum\(c, lock->priv.attempt.free\)) && rl_others_had_it\(lock\)/$1/|a lack of voters does not notify a waiter
 R15|client.c|s/rl_read_clock\(c, served_us\);/c->priv.now_us = rl_now(c);/|a reply that came between two calls says nothing of the round trip
@@ -287,7 +292,7 @@ R15|node.c|s/(jammed_us \+ )(rl_jam_us\(c\))/$1(node->rtt_us * 2 > $2 ? node->rt
 R5|node.c|s/c->priv.jammed = 1;/;/|a full buffer is noted
 R5|node.c|s/c->priv.out.runs = c->priv.jammed = 0;/c->priv.out.runs = 0;/|a broken connection clears the note of a full buffer
 R6|redlock.c|s/!c->priv.jammed &&//|no attempt begins while the buffer is full
-R4|node.c|s/count \+ \(owner != NULL\) >=/count >=/|one slot is reserved for rollbacks
+R4|node.c|s/!rl_has_room\(node\) && \(owner != NULL \|\| (count == REDLOCK_PIPELINE_MAX)\)/$1/|one slot is reserved for rollbacks
 R4|node.c|s/!rl_is_shared\(request, owner, command\)/1/|rollbacks share their slot
 R5|node.c|s/last->command == command &&//|only equal commands share a slot
 R6|node.c|s/from != NULL(\) \{\s+rl_set\(&c->priv.full)/0$1/|a node without a free slot is noted
@@ -465,7 +470,7 @@ R19|command.c|s/number = lock->priv.fair.answer_ms;/number = 0xffffff;/|one that
 R19|wait.c|s/if \(!lock->priv.op.notified\) \{/if (1) {/|a pause is shortened once
 R19|wait.c|s/(lock->priv.op.notified = 1;\s+)lock->priv.fair.soon = 0;/$1/|one that is told comes back soon again
 R19|node.c|s/node->priv.no_queue = 1;/;/|a node that refuses the gate is asked without it
-QR5|node.c|s/count \+ \(owner != NULL\) >=/count >=/|the last slot is for commands without a requester
+QR5|node.c|s/!rl_has_room\(node\) && \(owner != NULL \|\| (count == REDLOCK_PIPELINE_MAX)\)/$1/|the last slot is for commands without a requester
 QR5|node.c|s/last->command == command &&//|only equal commands share a slot
 QR5|node.c|s/last->owner == NULL &&//|a slot whose requester waits for its reply is not shared
 QR5|node.c|s/if \(--node->priv.requests\[node->priv.first\].repeats > 0\)\n\s+return;//|a shared slot expects as many replies as commands

@@ -109,6 +109,13 @@ void rl_connect_if_due(struct redlock_client *c, struct redlock_node *wanted, ui
     any_node();
 }
 
+void rl_track(struct redlock_client *c, unsigned nodes)
+{
+    (void)c;
+    //@ check nodes: nodes <= 1;
+    any_node();
+}
+
 static void any_reply(struct rl_reply *reply, int is_owed)
 {
     reply->owner = is_owed ? (void *)client.priv.owed : (void *)&lock;

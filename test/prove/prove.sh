@@ -161,7 +161,7 @@ done
 limits=-DREDLOCK_NODES_MAX=16
 check 'requests: rl_first_node of up to 16' first_node no_alarm
 limits='-DREDLOCK_PIPELINE_MAX=2 -DEXACT' step=16
-check 'mutant: a slot too many' push alarm 's/>= REDLOCK_PIPELINE_MAX)/> REDLOCK_PIPELINE_MAX)/'
+check 'mutant: a slot too many' push alarm 's/count == REDLOCK_PIPELINE_MAX)/count > REDLOCK_PIPELINE_MAX)/'
 check 'mutant: a request for nothing' push alarm 's/last->repeats < UINT16_MAX/last->repeats <= UINT16_MAX/'
 check 'mutant: the ring has no end' pop alarm 's/++node->priv.first == REDLOCK_PIPELINE_MAX/++node->priv.first > REDLOCK_PIPELINE_MAX/'
 check 'mutant: a request behind the ring' pop alarm 's/at < REDLOCK_PIPELINE_MAX ? at/at <= REDLOCK_PIPELINE_MAX ? at/'

@@ -49,11 +49,9 @@ struct hostile {
     int drips;        /* sends byte by byte */
 };
 
-/* The replies to HELLO 3, to CLIENT TRACKING, and to INFO; with RESP2 to SELECT and INFO. */
+/* The replies to HELLO 3 and to INFO; in a minimal build to SELECT. */
 #if REDLOCK_MINIMAL
-static const struct hostile polite = {"+OK\r\n*0\r\n", 0, 0, 0};
-#elif !REDLOCK_MINIMAL
-static const struct hostile polite = {"%1\r\n$4\r\nrole\r\n$6\r\nmaster\r\n+OK\r\n*0\r\n", 0, 0, 0};
+static const struct hostile polite = {"+OK\r\n", 0, 0, 0};
 #else
 static const struct hostile polite = {"%1\r\n$4\r\nrole\r\n$6\r\nmaster\r\n*0\r\n", 0, 0, 0};
 #endif
