@@ -254,7 +254,7 @@ test-build: deps-gcc $(LIB) $(HEADERS)
 # the variants that others contain: test-valgrind runs the programs of test-gcc; test-single and test-large have clang's sanitizers.
 TESTS = test-cli test-job mutants test-vendor test-valgrind test-cli-tls test-docs model test-large analyze test-switches \
         test-gcc-san test-single soak sim test-small test-lacks test-short test-loops test-board api test-partition \
-        test-lwip test-tls fuzz test-examples test-check test-torture history test-cpp test-queue test-tables test-cli-docs \
+        test-lwip test-tls fuzz test-cost test-examples test-check test-torture history test-cpp test-queue test-tables test-cli-docs \
         test-threads test-scripts style
 test: ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
 	@tools/deps.sh test
@@ -422,6 +422,9 @@ api: deps-programs $(API_SETS:%=$(B)/api/%) ## RUNS=n of all calls in random ord
 SECONDS = 5
 fuzz: deps-programs ## SECONDS=n of libFuzzer for each: decoder, addresses, the whole client
 	prove -v -e 'sh' test/fuzz/fuzz.sh :: $(B) $(SECONDS)
+
+test-cost: deps-valgrind ## four times as many locks cost a client at most six times as many instructions
+	prove -e 'sh' test/engine/tick_cost.sh :: $(B)
 
 mutants: deps-programs ## take out one rule at a time and see a test fail
 	prove -e 'sh' test/engine/mutants.sh :: $(B)
