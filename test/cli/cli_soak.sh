@@ -20,16 +20,19 @@ flock -n 9 || { # with the processes that live, and what was hit in the last sec
     ps -eo pid,ppid,stat,lstart,args --forest | grep -e redlock -e "$folder" -e sleep -e defunct
     tail -n 12 "$folder/hits"
 } >>"$folder/overlaps" 2>&1
+exec 8>"$folder/family.$1"
+flock 8 # as long as this shell or a descendant lives
 echo $$ >"$folder/shell.$1"
 echo "$1" >>"$folder/begun"
 sleep 0.5 &
 timeout 2 sleep 0.3 &
 sh -c 'trap "" TERM INT HUP; sleep 0.7; :' &
 setsid env -i sh -c 'sleep 0.4; :' &
-(exec 8>"$folder/orphan.$1"; flock 8; setsid sh -c 'trap "" TERM; sleep 0.5; :' &)
+(setsid sh -c 'trap "" TERM; sleep 0.5; :' &)
 sh -c 'sleep 0.6; :'
 wait
-flock "$folder/orphan.$1" true # what a command leaves when it exits would be no process of the job any more
+exec 8>&-
+flock "$folder/family.$1" true # what a command leaves when it exits would be no process of the job any more
 END
 
 # below_pid PID - all its descendants: the guard first, then the job
