@@ -140,9 +140,15 @@ enum redlock_status redlock_init_sized(struct redlock_client *client, const stru
     struct redlock_node *node;
     unsigned bad;
 
-    if (client == NULL || sizes != REDLOCK_SIZES) /* the caller's struct may be shorter */
+    if (client == NULL)
         return REDLOCK_INVALID_ARGUMENT;
-    memset(client, 0, sizeof *client); /* so that redlock_deinit is safe after a failure */
+    /* What is cleared makes redlock_deinit safe after a failure. The caller's struct may be shorter,
+       but has all that stands before `process`, which depends on no limit. */
+    if (sizes != REDLOCK_SIZES) {
+        memset(client, 0, offsetof(struct redlock_client_private, process));
+        return rl_invalid(client, RL_ARG_LIMITS);
+    }
+    memset(client, 0, sizeof *client);
     if (io == NULL)
         return rl_invalid(client, RL_ARG_IO);
     if (nodes == NULL || count < 1 || count > REDLOCK_NODES_MAX)
@@ -765,7 +771,7 @@ enum redlock_status redlock_release(struct redlock_client *client, struct redloc
 
 /* ---- Information ---------------------------------------------------------------------------- */
 
-uint32_t redlock_remaining_ms(const struct redlock_client *client, const struct redlock_lock *lock)
+uint32_t redlock_remaining_ms(struct redlock_client *client, const struct redlock_lock *lock)
 {
     uint64_t now, left;
     uint32_t coarse;

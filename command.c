@@ -786,7 +786,7 @@ const char *redlock_strerror(int status)
 /* In the order of enum rl_argument: names of parameters and fields; then those of struct
    redlock_settings. */
 static const char rl_argument_texts[] =
-    "\0client\0io\0nodes or count\0nodes: see their error\0"
+    "\0client\0limits: not those of the library\0io\0nodes or count\0nodes: see their error\0"
     "lock\0key\0extra_keys\0use_fencing\0label\0ttl_ms\0ttl_ms: above longest_ttl_ms\0"
     "extensions\0members\0generation\0remaining_ms\0"
     "quorum\0node_timeout_ms\0stall_ms\0retries\0retry_delay_ms\0retry_jitter_pct\0"

@@ -78,32 +78,27 @@ static inline void rl_clear(redlock_mask *mask, unsigned bits)
     *mask = (redlock_mask)(*mask & ~bits);
 }
 
-/* The moment now: the last one, and what the clock of the io table has counted since. A clock of 32
-   bits that has wrapped goes on; one that was set back counts on from its last value. */
-static inline uint64_t rl_moment(const struct redlock_client *c, uint64_t clock_us)
+/* The moment now, by the clock of the io table. A clock of 32 bits that has wrapped goes on; one
+   that was set back counts on from its last value. */
+static inline uint64_t rl_now(struct redlock_client *c)
 {
-    uint64_t last_us = c->priv.clock_us;
+    uint64_t last_us = c->priv.clock_us, clock_us = c->priv.io->now_us(c->priv.io->context);
 
-    if (clock_us < last_us && last_us <= UINT32_MAX && last_us - clock_us > UINT32_MAX / 2)
-        clock_us += (uint64_t)1 << 32;
-    return c->priv.now_us + (clock_us > last_us ? clock_us - last_us : 0);
+    if (clock_us < last_us)
+        c->priv.ahead_us += last_us <= UINT32_MAX && last_us - clock_us > UINT32_MAX / 2
+                                ? (uint64_t)1 << 32
+                                : last_us - clock_us;
+    c->priv.clock_us = clock_us;
+    return clock_us + c->priv.ahead_us;
 }
 
-static inline uint64_t rl_now(const struct redlock_client *c)
-{
-    return rl_moment(c, c->priv.io->now_us(c->priv.io->context));
-}
-
-/* Sets the moment now. */
+/* Sets the moment at which the client is served. */
 static inline void rl_set_now(struct redlock_client *c)
 {
-    uint64_t clock_us = c->priv.io->now_us(c->priv.io->context);
-
-    c->priv.now_us = rl_moment(c, clock_us);
-    c->priv.clock_us = clock_us;
+    c->priv.now_us = rl_now(c);
 }
 
-/* As of the last reading of the clock. */
+/* Whether the moment was past when the client was served last. */
 static inline int rl_past(const struct redlock_client *c, uint64_t moment_us)
 {
     return c->priv.now_us >= moment_us;
@@ -144,6 +139,7 @@ enum rl_error {
 enum rl_argument {
     RL_ARG_NONE,
     RL_ARG_CLIENT,
+    RL_ARG_LIMITS, /* the program was compiled with others */
     RL_ARG_IO,
     RL_ARG_NODES,
     RL_ARG_NODE,
@@ -172,7 +168,7 @@ REDLOCK_PRIVATE void rl_set_server_error(struct redlock_node *node, enum rl_erro
 /* ---- Commands (command.c) ------------------------------------------------------------------- */
 
 enum rl_command {
-    /* Of a lock. The first ones are found in the fewest steps. */
+    /* Of a lock. */
     RL_SET,     /* acquire: one key, */
     RL_DELETE,  /* release by script */
     RL_TAKE,    /* acquire several keys, */
@@ -363,7 +359,7 @@ static inline redlock_mask rl_up(const struct redlock_client *c)
 REDLOCK_PRIVATE size_t rl_encode(struct redlock_client *c, const struct rl_message *message);
 
 /* Encodes a command once and queues it on all of `nodes` that have room. Returns these. `from`: a
-   lock; for RL_OWED a redlock_owed; NULL: the handshake. */
+   lock; for RL_OWED a redlock_owed; NULL: a command of the handshake. */
 REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsigned nodes,
                                      unsigned command, unsigned round);
 
@@ -413,6 +409,9 @@ REDLOCK_PRIVATE void rl_node_send(struct redlock_client *c, struct redlock_node 
    then it tells what a broken connection owes: RL_UNANSWERED. */
 REDLOCK_PRIVATE int rl_node_reply(struct redlock_client *c, struct redlock_node *node,
                                   struct rl_input *in, struct rl_reply *reply);
+
+/* Those of the nodes that have no vote now. R14 */
+REDLOCK_PRIVATE unsigned rl_without_vote(const struct redlock_client *c, unsigned nodes);
 
 /* Measures the round trip, and ends the handshake. If `late`, because a time is over, a node that
    stalls is disconnected. R5 */
@@ -504,7 +503,7 @@ REDLOCK_PRIVATE redlock_mask rl_send_of_lock(struct redlock_client *c, struct re
 /* Sends the present command of a lock where it is still to be sent and can be. R2 */
 REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock *lock);
 
-/* No reply is needed any more. */
+/* The replies that are due are dropped when they come. R1 */
 REDLOCK_PRIVATE void rl_forget(struct redlock_client *c, struct redlock_lock *lock);
 
 /* Connects nodes where that is due, or would be too late at the next due time; 0: no time is too
@@ -564,9 +563,8 @@ REDLOCK_PRIVATE void rl_hold_learn(const struct redlock_client *c, struct redloc
                                    const struct redlock_node *node, struct rl_reply *reply);
 
 /* Counts a grant that came after the decision. R8 */
-REDLOCK_PRIVATE void rl_hold_count_late_grant(const struct redlock_client *c,
-                                              struct redlock_lock *lock, unsigned bit,
-                                              const struct rl_reply *reply);
+REDLOCK_PRIVATE void rl_hold_count_late_grant(struct redlock_client *c, struct redlock_lock *lock,
+                                              unsigned bit, const struct rl_reply *reply);
 
 /* Nodes that were not sent the lock yet are to be sent it. R2 */
 REDLOCK_PRIVATE void rl_hold_ask_rest(const struct redlock_client *c, struct redlock_lock *lock);
@@ -581,9 +579,8 @@ REDLOCK_PRIVATE void rl_extension_begin(struct redlock_client *c, struct redlock
 REDLOCK_PRIVATE void rl_extension_end(struct redlock_client *c, struct redlock_lock *lock,
                                       enum redlock_status status);
 
-/* When the next automatic extension is due. R10 */
-REDLOCK_PRIVATE uint64_t rl_renewal_due(const struct redlock_client *c,
-                                        const struct redlock_lock *lock);
+/* Enters RENEWING: the first automatic extension is due as after any other. R10 */
+REDLOCK_PRIVATE void rl_renewal_begins(const struct redlock_client *c, struct redlock_lock *lock);
 
 /* The next automatic extension is due soon where it makes a member of a node that has the key. */
 REDLOCK_PRIVATE void rl_renewal_hasten(const struct redlock_client *c, struct redlock_lock *lock);

@@ -15,7 +15,8 @@
        Where none is known, the next command creates the key if it is missing, while the lock is
        valid; at once where an extension has just found no key, also after the decision.
    R10 Bounded extension. Auto-extension runs a third of the ttl after the last success, at once if
-       less than two thirds are left, and after a failure again until the validity ends.
+       less than two thirds are left, and after a failure again until the validity ends. One that
+       comes early, to make members of nodes that have the key, does not count.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -94,9 +95,8 @@ REDLOCK_PRIVATE void rl_hold_learn(const struct redlock_client *c, struct redloc
 /* While the lock is valid, slower nodes still become members; and so they do while the nodes agree
    on its fencing token, as the lock may become held. A node that was asked after the decision does
    not: the next extension makes it a member. R8 */
-REDLOCK_PRIVATE void rl_hold_count_late_grant(const struct redlock_client *c,
-                                              struct redlock_lock *lock, unsigned bit,
-                                              const struct rl_reply *reply)
+REDLOCK_PRIVATE void rl_hold_count_late_grant(struct redlock_client *c, struct redlock_lock *lock,
+                                              unsigned bit, const struct rl_reply *reply)
 {
     if (reply->vote == RL_YES && rl_is(reply->command, RL_ACQUIRES) &&
         reply->round != RL_NO_ROUND &&
@@ -123,8 +123,7 @@ REDLOCK_PRIVATE void rl_hold_serve(struct redlock_client *c, struct redlock_lock
 /* When a third of the ttl has passed since the last round, or at once if less than two thirds are
    left, and at the end of the validity at the latest. The caller may have shortened the ttl: then
    repaired nodes have the key for the shorter time, although the validity lasts longer. R10 */
-REDLOCK_PRIVATE uint64_t rl_renewal_due(const struct redlock_client *c,
-                                        const struct redlock_lock *lock)
+static uint64_t rl_renewal_due(const struct redlock_client *c, const struct redlock_lock *lock)
 {
     uint64_t end_us = lock->priv.started_us + lock->ttl_ms * RL_MS_US, due_us;
     uint64_t rest_us = (lock->ttl_ms - lock->ttl_ms / 3) * RL_MS_US;
@@ -133,19 +132,6 @@ REDLOCK_PRIVATE uint64_t rl_renewal_due(const struct redlock_client *c,
     due_us = end_us > rest_us ? end_us - rest_us : 0;
     rl_not_after(&due_us, lock->valid_until_us);
     return due_us;
-}
-
-/* Those of the nodes that have no vote now. R14 */
-static unsigned rl_without_vote(const struct redlock_client *c, unsigned nodes)
-{
-    unsigned left;
-
-    if (REDLOCK_MINIMAL)
-        return 0;
-    for (left = nodes; left != 0; left &= left - 1)
-        if (rl_may_vote(c, rl_first_node(c, left)))
-            nodes &= ~rl_lowest(left);
-    return nodes;
 }
 
 /* Nodes that have the key, but were asked or repaired only after the decision: the next round makes
@@ -159,10 +145,11 @@ static unsigned rl_unconfirmed(const struct redlock_client *c, const struct redl
 }
 
 /* So they become members soon, and not a third of the ttl later: until then fewer nodes keep the
-   lock than have its key. The last automatic extension is not spent on that. */
+   lock than have its key. This extension is one more: it does not count, and the next one is due
+   as before. */
 REDLOCK_PRIVATE void rl_renewal_hasten(const struct redlock_client *c, struct redlock_lock *lock)
 {
-    if (lock->priv.op.renewals > 1 && rl_unconfirmed(c, lock) != 0)
+    if (lock->priv.op.renewals > 0 && rl_unconfirmed(c, lock) != 0)
         rl_not_after(&lock->priv.due_us,
                      c->priv.now_us + c->priv.settings.node_timeout_ms * RL_MS_US);
 }
@@ -193,6 +180,12 @@ REDLOCK_PRIVATE void rl_extension_begin(struct redlock_client *c, struct redlock
     rl_await_votes(c, lock, RL_EXTENDING);
 }
 
+REDLOCK_PRIVATE void rl_renewal_begins(const struct redlock_client *c, struct redlock_lock *lock)
+{
+    lock->priv.renew_us = rl_renewal_due(c, lock);
+    rl_lock_enter(lock, RL_RENEWING, lock->priv.renew_us);
+}
+
 /* After a success rl_prolong has noted which generations were known before the round, so replies
    that still come make members. After a failure nodes that were not sent the lock yet are to be
    sent it again. R2, R8 */
@@ -208,10 +201,13 @@ REDLOCK_PRIVATE void rl_extension_end(struct redlock_client *c, struct redlock_l
     if (!rl_is_auto(lock) || status == REDLOCK_CANCELLED) {
         rl_lock_finish(c, lock, status);
     } else if (status == REDLOCK_OK) {
-        if (lock->priv.op.renewals != RL_NO_LIMIT)
-            lock->priv.op.renewals--;
         lock->priv.op.slow = 0;
-        rl_lock_enter(lock, RL_RENEWING, rl_renewal_due(c, lock));
+        if (lock->priv.started_us >= lock->priv.renew_us) {
+            if (lock->priv.op.renewals != RL_NO_LIMIT)
+                lock->priv.op.renewals--;
+            lock->priv.renew_us = rl_renewal_due(c, lock);
+        }
+        rl_lock_enter(lock, RL_RENEWING, lock->priv.renew_us);
     } else {
         rl_lock_enter(lock, RL_RENEWING, rl_renewal_retry(c, lock));
     }

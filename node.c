@@ -12,10 +12,10 @@
        for stall_ms may have been dropped in silence: it is connected again at once when a reply has
        taken longer than the mean of the round trip and the time that a vote may take.
    R12 Handshake first: HELLO 3 with user, password, and a name for the connection; AUTH, which
-       counts where HELLO is refused, whatever the words: such a connection uses RESP2; then SELECT.
-       Nothing else is queued before all of it is queued, only releases before all of it is
-       answered, and nothing counts before that. A denied permission that is optional turns its
-       feature off.
+       counts where HELLO is refused: such a connection uses RESP2. But a server that is not ready
+       yet, or refuses the password, fails the node. Then SELECT. Nothing else is queued before all
+       of it is queued, only releases before all of it is answered, and nothing counts before that.
+       A denied permission that is optional turns its feature off.
    R13 One server, one vote. Each server is asked for its run_id. A node is not used when another
        node, connected or not, has said the same.
    R14 Delayed restart. With longest_ttl_ms a server that may have lost keys is sent everything, but
@@ -186,7 +186,7 @@ static void rl_draw_pause(struct redlock_client *c, struct redlock_node *node, i
     c->priv.tick_again = 1; /* locks that wait for the node go on */
 }
 
-/* Notes since when; a node that is DOWN begins its pause. */
+/* Sets the state, and since when; a node that is DOWN begins its pause. */
 static void rl_set_state(struct redlock_client *c, struct redlock_node *node,
                          enum redlock_node_state state)
 {
@@ -760,7 +760,7 @@ static enum rl_vote rl_lock_replied(struct redlock_client *c, struct redlock_nod
         return vote;
     node->priv.reconnect = 1;
     node->priv.failures = node->priv.retried_at_once = 0;
-    if (REDLOCK_FAIR && command == RL_GATE && vote == RL_DENIED && !node->priv.no_queue) {
+    if (REDLOCK_FAIR && command == RL_GATE && vote == RL_DENIED) {
         node->priv.no_queue = 1; /* it may permit the key of the lock only */
         return RL_NOT_NATIVE;
     }
@@ -924,6 +924,18 @@ REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
     else if (node->state != REDLOCK_NODE_CONNECTING && node->priv.count == 0)
         return REDLOCK_NEVER;
     return due_us;
+}
+
+REDLOCK_PRIVATE unsigned rl_without_vote(const struct redlock_client *c, unsigned nodes)
+{
+    unsigned left;
+
+    if (REDLOCK_MINIMAL)
+        return 0;
+    for (left = nodes; left != 0; left &= left - 1)
+        if (rl_may_vote(c, rl_first_node(c, left)))
+            nodes &= ~rl_lowest(left);
+    return nodes;
 }
 
 /* The handshake is answered: from now on replies of the node count as votes. */

@@ -12,7 +12,7 @@
            if a quorum granted it, and ttl - (now - T1) - drift > 0
                it is held until T1 + ttl - drift                     HELD
                return
-           ask all nodes that were asked to delete it                ROLLING_BACK
+           ask each node that may have the key to delete it          ROLLING_BACK
            wait at random, or for a notification                     PAUSING
        until the wait is over
        extend:
@@ -21,7 +21,7 @@
            if a quorum of members confirm it in time
                it is held until T1 + ttl - drift                     HELD, RENEWING
        release:
-           ask all nodes that were asked to delete it, if it is ours  RELEASING
+           ask each node that may have the key to delete it          RELEASING
 
    The rules. R3, R8, R9, R13, R14 and R16 keep two holders apart; R1 and R4 keep attempts apart;
    the others are for progress, and save time. Those of a held lock stand in hold.c, those of a
@@ -29,8 +29,9 @@
    R14: node.c. R6, R7, R19: wait.c. R8 to R10: hold.c. R17 and R18 are gone.
 
    R1  Fresh token. T1 is read before the first byte of an attempt is queued. Each attempt has a
-       new random token, and a command that creates the key is sent once per node and attempt. So a
-       late grant of attempt 1 never counts for attempt 2.
+       new random token, and a command that acquires is sent once per node and attempt. A reply is a
+       vote only in the round of its command, and of this attempt. So a late grant of attempt 1
+       never counts for attempt 2, nor does its key.
    R2  Ask all nodes at once. An attempt first waits for connections that are under way, and for
        room in the queues of a quorum. A node that is ready only after the decision is still sent
        the command, as long as the lock is held: a lock on a bare quorum is lost when one more node
@@ -38,17 +39,18 @@
    R3  Decide early, and by the clock. A quorum granted and ttl - (now - T1) - drift > 0: held. A
        quorum out of reach: failed. `now` is read after the replies were read.
    R4  Roll back failed attempts, and lost locks. The release goes at once to every node that was
-       sent the command, unless it has refused it at the gate of a wait queue, and said who has the
-       key (R19); a full buffer only delays it. A release that is unanswered when the
-       operation ends, was answered with a temporary error, or was cut off by a second broken
-       connection, is repeated until the key has expired: the client keeps it, if REDLOCK_OWED_MAX
-       has room for it. A release that only failed nodes are owed gives up its room for a later one.
+       sent the command, unless it has refused it at the gate of a wait queue (R19); a full buffer
+       only delays it. A release that is unanswered when the attempt or the operation ends, was
+       answered with a temporary error, or was cut off by a second broken connection, is repeated
+       until the key has expired: the client keeps it, if REDLOCK_OWED_MAX has room for it, but none
+       with a token that the caller chose. A release that only failed nodes are owed gives up its
+       room for a later one.
    R11 Release in every state of the lock, on all nodes that may have the key. A server's own
        compare-and-delete command, by the version in HELLO, replaces the script.
    R15 Nothing waits without a bound, and the bound fits the distance. Each node has its own time
        for a vote, from its smoothed round trip and the variation, as in RFC 6298; node_timeout_ms
-       at least, stall_ms at most. A round has failed when too few nodes have granted or still have
-       time. wait_ms for a holder; stall_ms for a quorum of connections.
+       at least, stall_ms and a quarter of the ttl at most. A round has failed when too few nodes
+       have granted or still have time. wait_ms for a holder; stall_ms for a quorum of connections.
    R16 Fencing tokens. Each node counts the grants of a lock. The token is a counter on which a
        quorum agrees; where they differ the largest is proposed to all. A node whose counter is
        larger by then does not agree. The first proposal is the wall clock, unless that date cannot
@@ -177,7 +179,7 @@ static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
         else if (cancelled)
             rl_lock_finish(c, lock, REDLOCK_CANCELLED);
         else if (rl_is_auto(lock))
-            rl_lock_enter(lock, RL_RENEWING, rl_renewal_due(c, lock));
+            rl_renewal_begins(c, lock); /* RENEWING */
         else
             rl_extension_begin(c, lock); /* EXTENDING; or ROLLING_BACK: lost */
         return;
@@ -538,9 +540,9 @@ static struct redlock_owed *rl_find_owed(struct redlock_client *c)
     return found;
 }
 
-/* The operation ends, but some nodes may still have the key: those that could not be sent the
-   release in time, those where it failed for a time, and those that have not replied. They are sent
-   it again until the key has expired. The client keeps the command, because the lock is the
+/* The attempt or the operation ends, but some nodes may still have the key: those that could not be
+   sent the release in time, those where it failed for a time, and those that have not replied. They
+   are sent it again until the key has expired. The client keeps the command, because the lock is the
    caller's again. It keeps none with a token that the caller chose: such a token may be in use
    again. R4 */
 static void rl_owe(struct redlock_client *c, struct redlock_lock *lock)
@@ -1115,7 +1117,8 @@ static void rl_miss_vote(const struct redlock_node *node, struct redlock_lock *l
         rl_set(&lock->priv.round.resent, bit);
 }
 
-/* Inline: there is one call, and it runs for each reply. */
+/* Takes a reply: a notification, the answer to a repeated release, a vote in the present round, or
+   news of a lock that is decided. Inline: there is one call, and it runs for each reply. */
 static inline void rl_replied(struct redlock_client *c, struct redlock_node *node,
                               struct rl_reply *reply)
 {

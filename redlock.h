@@ -377,7 +377,7 @@ REDLOCK_API enum redlock_status redlock_release(struct redlock_client *client,
 
 /* Time left for which it is safe to act as the holder, drift taken off; 0 if not held. Reads the
    clock, sends nothing. Ask right before the act, and again after anything slow. */
-REDLOCK_API uint32_t redlock_remaining_ms(const struct redlock_client *client,
+REDLOCK_API uint32_t redlock_remaining_ms(struct redlock_client *client,
                                           const struct redlock_lock *lock);
 
 /* Abandons a held lock locally, without contacting the servers: it expires with its ttl, and its

@@ -128,6 +128,7 @@ struct redlock_lock_private {
     uint64_t started_us; /* T1 of the attempt, or of the extension. R1 */
     uint64_t asked_us;   /* the nodes were asked for votes: each has its time from then on. R15 */
     uint64_t due_us;     /* the lock is stepped, if nothing happens to it before */
+    uint64_t renew_us;   /* the next automatic extension that counts is due. R10 */
     uint64_t until_us;   /* wait_ms is over; REDLOCK_NEVER: an acquire with wait_ms 0 */
 
     /* Of a waiter in the wait queue, see wait.c. R19 */
@@ -198,8 +199,9 @@ struct redlock_client_private {
     uint8_t jammed; /* 1: the send buffer had no room, until it is empty */
 
     /* Moments. */
-    uint64_t now_us;    /* when the clock was read last */
-    uint64_t clock_us;  /* what it said then */
+    uint64_t now_us;    /* when the client was served last */
+    uint64_t clock_us;  /* what the clock said when it was read last */
+    uint64_t ahead_us;  /* how far moments are ahead of it: it wrapped, or stepped back */
     uint64_t due_us;    /* the next tick, unless something happens before */
     uint64_t jammed_us; /* `jammed` became 1 */
     uint64_t quorum_us; /* a quorum of nodes became ready. R2 */

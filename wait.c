@@ -2,21 +2,23 @@
    Called by redlock.c, which has the states. A wrong answer here costs time, and never a lock.
 
    R6  Retry with growing, random pauses. A failed attempt ends when the outcome and its reason are
-       known. Contention is retried after a random part of a few round trips, a few times. More
-       operations than there is room for wait in line; wait_ms counts there.
+       known. Contention, and connections that broke, are retried after a random part of a few round
+       trips, a few times. More acquires than there is room for wait in line; wait_ms counts there.
    R7  Notify waiters. The rollback of a waiter reads the key, with client tracking on: that is
-       turned on before the first such rollback, and in the handshake of later connections. When a
-       quorum of nodes reports a change, one waiter of each client retries within a round trip, at
-       random. After spurious notifications it waits longer in two of three cases, to avoid a
-       thundering herd. A notification is no vote.
+       turned on before the first such rollback, and in the handshake of later connections; with the
+       setting `fair` in that of each. When a quorum of voters reports a change, one waiter of each
+       client retries within a round trip, at random. After spurious notifications it waits longer
+       in two of three cases, to avoid a thundering herd. A notification is no vote.
    R19 Wait queue. A hint, never a vote: whoever passes the gate is granted or refused the lock as
        without it. With the setting `fair` an attempt that may wait is one script: a gate, then what
        SET or FENCE does. The gate enters the waiter into the queue of the node, or renews its
        lease, drops dead waiters at the front, and refuses while others stand in front. A release,
-       and a waiter that gives up, takes its own name out, and tells the first two: these make an
-       attempt, the second one later, in case the first is dead. A waiter that is told and does not
-       come loses its place. A rollback puts the waiter back. A waiter that is not told asks when
-       its pause is over, which renews its lease. There is nothing else.
+       and a waiter that gives up, takes its own name out. While the key is free each of these tells
+       the first two, which make an attempt, the second one later, in case the first is dead. A
+       waiter that is told and does not come loses its place. A rollback puts the waiter back. A
+       waiter that is not told asks when its pause is over, which renews its lease. Servers do not
+       tell of a lock that expires, nor the client that has released one: so the first two heed a
+       change of its key, and a client tells its own waiters.
        All nodes have a waiter at the same moment: the median of what they have replied first.
        Without that each of several waiters could be the first on fewer than a quorum.
        A node that cannot keep the queue grants without it, and so does one that cannot notify.
@@ -250,11 +252,14 @@ REDLOCK_PRIVATE int rl_wait_begins(struct redlock_client *c, struct redlock_lock
 
 /* ---- Notification ---------------------------------------------------------------------------- */
 
-/* Whether a quorum reports a change, and other clients had the lock when the last attempt failed:
-   locks that failed for want of voters would only notify each other by their rollbacks. R7 */
+/* Whether a quorum of voters reports a change, and other clients had the lock when the last attempt
+   failed: locks that failed for want of voters would only notify each other by their rollbacks.
+   R7 */
 static int rl_may_be_free(const struct redlock_client *c, const struct redlock_lock *lock)
 {
-    return rl_is_quorum(c, lock->priv.attempt.free) && rl_others_had_it(lock);
+    unsigned free = lock->priv.attempt.free & c->priv.all; /* it may be of a former client */
+
+    return rl_is_quorum(c, free & ~rl_without_vote(c, free)) && rl_others_had_it(lock);
 }
 
 /* Whether the lock may have been refused, and will retry. R7 */

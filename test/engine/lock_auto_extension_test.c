@@ -104,6 +104,24 @@ static void r10_extension_limit(void)
     is_int(release(100), REDLOCK_OK, "r10: and released");
 }
 
+/* A server loses its keys all the time. Each repair is followed by an extension that makes the node a member soon; they use up
+   none of those that are allowed, and the lock is not held longer. */
+static void r10_repairs_do_not_count(void)
+{
+    unsigned i;
+
+    begin_auto_extension(3, 4);
+    for (i = 0; i < 163; i++) {
+        fake_pass(&client, 30 * MS);
+        fake_delete(2, "k");
+    }
+    is_int(lock.status, REDLOCK_PENDING, "r10: repairs all the time, and four extensions");
+    ok(lock.extended > 10, "r10: and those that made members: %u in all", lock.extended);
+    fake_pass(&client, 210 * MS);
+    is_int(lock.status, REDLOCK_EXTEND_LIMIT, "r10: the limit is reported at the same time");
+    release(100);
+}
+
 static void r10_loss_is_reported_by_the_clock(void)
 {
     uint64_t until;
@@ -523,6 +541,7 @@ int main(void)
     r10_extensions_without_a_limit();
     r10_automatic_extension();
     r10_extension_limit();
+    r10_repairs_do_not_count();
     r10_loss_is_reported_by_the_clock();
     r10_loss_whatever_the_retries();
     r10_two_of_one_key();

@@ -1038,6 +1038,7 @@ static void r19_the_holder_is_known(void)
 
 static void r19_without_permission(void)
 {
+    static struct redlock_lock other;
     int i;
 
     begin_fair(3);
@@ -1058,6 +1059,20 @@ static void r19_without_permission(void)
     is_int(acquire(1000), REDLOCK_OK, "r19: the user may use the key of the lock only: acquired");
     ok(attempts(0, 1) == 1 && attempts(0, 0) == 1 && lock.priv.op.attempts == 1,
        "r19: without the gate, in the same attempt");
+    begin_fair(3);
+    warm_up();
+    redlock_lock_init(&other, "other", 10000);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].reply = "-NOPERM No permissions to access a key\r\n";
+    redlock_acquire_start(&client, &lock, 1000);
+    redlock_acquire_start(&client, &other, 1000);
+    redlock_tick(&client);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].reply = NULL;
+    fake_pass(&client, 20 * MS);
+    ok(lock.status == REDLOCK_OK && other.status == REDLOCK_OK,
+       "r19: so with two locks whose gates are under way: %s, %s", redlock_strerror(lock.status),
+       redlock_strerror(other.status));
     begin_fair(3);
     held_by(HOLDER, 0, 2);
     fake_nodes[0].reply = "-ERR unknown command\r\n";

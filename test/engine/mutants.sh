@@ -127,8 +127,9 @@ R7|node.c|s/!node->priv.tracks && rl_has_room\(node\)/rl_has_room(node)/|once on
 R7|node.c|s/(0\)\s+)node->priv.tracks = 1;/$1;/|also on a new one
 R4|node.c|s/(!node->priv.tracks) && rl_has_room\(node\)/$1/|this does not take the slot that is reserved for rollbacks
 R19|client.c|s/\(uint8_t\)\(REDLOCK_FAIR && client->priv.settings.fair\)/0/|with the queue the handshake asks for them, as the first gate reads keys
-R7|wait.c|s/rl_is_quorum\(c, lock->priv.attempt.free\) && /lock->priv.attempt.free != 0 \&\& /|a waiter needs the notifications of a quorum
-R7|wait.c|s/(rl_is_quorum\(c, lock->priv.attempt.free\)) && rl_others_had_it\(lock\)/$1/|a lack of voters does not notify a waiter
+R7|wait.c|s/rl_is_quorum\(c, nodes\) && /nodes != 0 \&\& /|a waiter needs the notifications of a quorum
+R7|wait.c|s/if \(!rl_may_vote\(c, rl_first_node\(c, left\)\)\)/if (0)/|nodes without a vote do not notify
+R7|wait.c|s/(rl_is_quorum\(c, nodes\)) && rl_others_had_it\(lock\)/$1/|a lack of voters does not notify a waiter
 R15|client.c|s/rl_read_clock\(c, served_us\);/c->priv.now_us = rl_now(c);/|a reply that came between two calls says nothing of the round trip
 R15|client.c|s/rl_set_timeout\(c, node, twice_us/if (0) $&/|a node that has not replied in time gets twice the time
 R15|node.c|s/rl_set_timeout\(c, node, node->rtt_us \+ margin_us\);/;/|the time for a reply follows the round trip
@@ -317,7 +318,7 @@ R6|redlock.c|s/(operation == REDLOCK_OP_RELEASE\)\s+)lock->granted = lock->refus
 R10|redlock.c|s/if \(operation == REDLOCK_OP_ACQUIRE \|\| operation == REDLOCK_OP_RELEASE\)/if (1)/|auto-extension keeps the votes of the acquire until its first round
 R9|redlock.c|s/(if \(vote != RL_UNPROVED) \|\|\s+\(rl_is_held\(lock\) && rl_is_quorum\(c, lock->members\)\)\)/$1)/|after the decision the caller sees it as a grant
 R9|redlock.c|s/\(rl_is_held\(lock\) && rl_is_quorum\(c, lock->members\)\)\)/rl_is_held(lock))/|but not when it explains a loss
-R3|core.h|s/clock_us > last_us \? clock_us - last_us : 0/clock_us - last_us/|a clock that steps back gives no time
+R3|core.h|s/: last_us - clock_us;/: 0;/|a clock that steps back gives no time
 R3|core.h|s/last_us - clock_us > UINT32_MAX \/ 2/0/|a clock of 32 bits that has wrapped goes on
 R13|redlock.c|s/ \|\|\s+lock->priv.state == RL_EXTENDING;/;/|a vote for an extension on a connection that breaks in this tick does not count
 R13|redlock.c|s/(rl_clear\(&lock->priv.round.agreed, bit\);\s+)rl_miss_vote\(node, lock\);/$1rl_set(\&lock->failed, bit);/|the extension is sent again after such a break
@@ -340,6 +341,8 @@ R15|client.c|s/client->priv.due_us = REDLOCK_NEVER; \/\* all/\/* all/|a tick tha
 R15|node.c|s/if \(node->priv.timed == 1\)/if (node->priv.timed > 0)/|a round trip ends with the reply to the timed request
 R5|node.c|s/rl_clear\(&c->priv.in\[node->state\], bit\);//|a node is in one state
 R5|client.c|s/client->priv.all = client->priv.in\[REDLOCK_NODE_IDLE\] =/client->priv.all =/|a node is idle at first
+R10|hold.c|s/if \(lock->priv.started_us >= lock->priv.renew_us\)/if (1)/|a hastened extension does not count
+R9|redlock.c|s/rl_hold_learn\(c, lock, node, reply\);/if (reply->round != RL_NO_ROUND || reply->command != RL_EXTEND) $&/|a node that is asked after the decision is repaired at once
 R10|redlock.c|s/rl_renewal_hasten\(c, lock\);/;/|a node that has the key becomes a member soon
 R10|hold.c|s/lock->priv.op.renewals > 1 && //|the last automatic extension is not spent on that
 R10|hold.c|s/return nodes & ~rl_without_vote\(c, nodes\)/return nodes/|nor is any for a node that may not vote
@@ -470,6 +473,7 @@ R19|command.c|s/number = lock->priv.fair.answer_ms;/number = 0xffffff;/|one that
 R19|wait.c|s/if \(!lock->priv.op.notified\) \{/if (1) {/|a pause is shortened once
 R19|wait.c|s/(lock->priv.op.notified = 1;\s+)lock->priv.fair.soon = 0;/$1/|one that is told comes back soon again
 R19|node.c|s/node->priv.no_queue = 1;/;/|a node that refuses the gate is asked without it
+R19|node.c|s/command == RL_GATE && vote == RL_DENIED/$& \&\& !node->priv.no_queue/|also for locks whose gates are under way
 QR5|node.c|s/!rl_has_room\(node\) && \(owner != NULL \|\| (count == REDLOCK_PIPELINE_MAX)\)/$1/|the last slot is for commands without a requester
 QR5|node.c|s/last->command == command &&//|only equal commands share a slot
 QR5|node.c|s/last->owner == NULL &&//|a slot whose requester waits for its reply is not shared

@@ -33,9 +33,8 @@ enum {
     VALUES = 256,
     STATUSES = 16
 };
-/* In so many ms a client connects a node so often at most, and sends it so many commands for each lock and each
-   operation that it starts. */
-enum { WINDOW_MS = 100, CONNECTS_MAX = 30, COMMANDS_MAX = 1000 };
+/* In so many ms a client connects a node so often at most, and sends it so many commands for each attempt that it may make. */
+enum { WINDOW_MS = 100, CONNECTS_MAX = 30, ATTEMPT_COMMANDS = 3 };
 #define MS ((uint64_t)1000)
 #define SECOND ((uint64_t)1000000)
 

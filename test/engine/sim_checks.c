@@ -620,7 +620,7 @@ static unsigned keys_left(void)
 }
 
 /* Whether the lock is still held: an attempt of the other client may take longer than the ttl. */
-static int is_valid(const struct client *c, unsigned k)
+static int is_valid(struct client *c, unsigned k)
 {
     return redlock_remaining_ms(&c->redlock, &c->locks[k]) > longest_round_trip_us() / 1000;
 }

@@ -744,6 +744,17 @@ static struct link *free_link(const struct client *c, int server)
     return link;
 }
 
+/* How many commands a node is sent for a lock or an operation at most: for an attempt after each pause, which is short, and the
+   five quick ones that follow it; and for eight that others have caused. */
+static unsigned most_commands(const struct client *c)
+{
+    const struct redlock_settings *s = &c->redlock.priv.settings;
+    unsigned pause_ms = 1 + s->retry_delay_ms * (100U - s->retry_jitter_pct) / 100;
+    unsigned attempts = 8 + 6 * (1 + WINDOW_MS / pause_ms);
+
+    return ATTEMPT_COMMANDS * attempts;
+}
+
 void count(struct client *c, unsigned *counter, unsigned by)
 {
     unsigned n;
@@ -758,7 +769,7 @@ void count(struct client *c, unsigned *counter, unsigned by)
     for (n = 0; n < node_count; n++) {
         if (c->connects[n] > CONNECTS_MAX)
             violated("a node is connected again and again");
-        if (c->commands[n] > COMMANDS_MAX * (c->lock_count + c->starts))
+        if (c->commands[n] > most_commands(c) * (c->lock_count + c->starts))
             violated("a node is flooded with commands");
     }
 }

@@ -113,7 +113,7 @@ WRAP(unsigned, redlock_wanted_events, (const struct redlock_client *client, unsi
      (client, i))
 WRAP(struct redlock_lock *, redlock_next_completed, (struct redlock_client * client), (client))
 WRAP(uint32_t, redlock_remaining_ms,
-     (const struct redlock_client *client, const struct redlock_lock *lock), (client, lock))
+     (struct redlock_client *client, const struct redlock_lock *lock), (client, lock))
 
 void __real_redlock_handle_events(struct redlock_client *client, unsigned i, unsigned events);
 void __wrap_redlock_handle_events(struct redlock_client *client, unsigned i, unsigned events);

@@ -114,7 +114,7 @@ static void end(struct side *side)
     tell(0, NODES - 1, "FLUSHALL", NULL, NULL, NULL);
 }
 
-static int is_held(const struct side *side)
+static int is_held(struct side *side)
 {
     return redlock_remaining_ms(&side->client, &side->lock) > 0;
 }
