@@ -535,6 +535,10 @@ REDLOCK_PRIVATE void rl_begin_round(struct redlock_client *c, struct redlock_loc
 REDLOCK_PRIVATE void rl_await_votes(struct redlock_client *c, struct redlock_lock *lock,
                                     enum rl_state state);
 
+/* The client keeps the release of a lock for the nodes that have not answered it well, or that it
+   must still be sent to. R4 */
+REDLOCK_PRIVATE void rl_owe(struct redlock_client *c, struct redlock_lock *lock);
+
 /* Ends an attempt that failed or was cancelled, or a lock that is lost: enters ROLLING_BACK. R4 */
 REDLOCK_PRIVATE void rl_roll_back(struct redlock_client *c, struct redlock_lock *lock,
                                   enum redlock_status outcome);

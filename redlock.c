@@ -545,7 +545,7 @@ static struct redlock_owed *rl_find_owed(struct redlock_client *c)
    are sent it again until the key has expired. The client keeps the command, because the lock is the
    caller's again. It keeps none with a token that the caller chose: such a token may be in use
    again. R4 */
-static void rl_owe(struct redlock_client *c, struct redlock_lock *lock)
+REDLOCK_PRIVATE void rl_owe(struct redlock_client *c, struct redlock_lock *lock)
 {
     redlock_mask unanswered = (redlock_mask)(lock->priv.unanswered & ~lock->refused);
     redlock_mask unsent = lock->priv.unsent | lock->priv.attempt.release_failed | unanswered;

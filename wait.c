@@ -374,10 +374,12 @@ REDLOCK_PRIVATE void rl_notify_own(struct redlock_client *c, const struct redloc
 
 REDLOCK_PRIVATE void rl_wait_ends(struct redlock_client *c, struct redlock_lock *lock)
 {
-    if (REDLOCK_FAIR && lock->priv.fair.entered != 0)
-        (void)rl_send(c, lock, lock->priv.fair.entered & c->priv.in[REDLOCK_NODE_READY], RL_LEAVE,
-                      RL_NO_REPLY);
-    lock->priv.fair.entered = 0;
+    if (REDLOCK_FAIR && lock->priv.fair.entered != 0) {
+        lock->priv.unsent = lock->priv.fair.entered & c->priv.in[REDLOCK_NODE_READY];
+        rl_clear(&lock->priv.unsent, rl_send(c, lock, lock->priv.unsent, RL_LEAVE, RL_NO_REPLY));
+        rl_owe(c, lock); /* what there was no room for */
+        lock->priv.unsent = lock->priv.fair.entered = 0;
+    }
     if (lock->priv.op.notified || rl_may_be_free(c, lock) || /* chosen, and not stepped since */
         (REDLOCK_FAIR &&
          (lock->priv.fair.told | lock->priv.fair.told_here | lock->priv.fair.is_free) != 0))

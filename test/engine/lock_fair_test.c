@@ -1192,6 +1192,35 @@ static void r19_the_wait_ends_in_time(void)
 }
 
 /* After each of these the struct is the caller's. */
+/* A waiter gives up while the send buffer is full. */
+static void r19_leaves_when_there_is_room(void)
+{
+    static struct redlock_lock more[400];
+    unsigned i;
+
+    begin_fair(3);
+    held_by(HOLDER, 0, 2);
+    redlock_acquire_start(&client, &lock, 3600000);
+    fake_pass(&client, 10 * MS);
+    is_int((int)in_queue(0), 1, "r19: it waits");
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].full = 1;
+    for (i = 0; i < 400 && !client.priv.jammed; i++) {
+        redlock_lock_init(&more[i], "m", 10000);
+        redlock_acquire_start(&client, &more[i], 0);
+        redlock_tick(&client);
+    }
+    redlock_cancel(&client, &lock);
+    fake_pass(&client, 1 * MS);
+    is_int(lock.status, REDLOCK_CANCELLED, "r19: cancelled at once");
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].full = 0;
+    fake_pass(&client, 500 * MS);
+    is_int((int)(in_queue(0) + in_queue(1) + in_queue(2)), REPEATS ? 0 : 3,
+           "r19: its name goes when there is room");
+    redlock_deinit(&client);
+}
+
 static void r19_no_reply_goes_to_a_struct_that_is_the_callers(void)
 {
     unsigned run;
@@ -1357,6 +1386,7 @@ int main(void)
     r19_nonsense();
     r19_reserved_keys();
     r19_the_wait_ends_in_time();
+    r19_leaves_when_there_is_room();
     r19_no_reply_goes_to_a_struct_that_is_the_callers();
     r19_locks_of_one_client(0);
     r19_locks_of_one_client(1);

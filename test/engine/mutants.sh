@@ -473,6 +473,7 @@ R19|command.c|s/number = lock->priv.fair.answer_ms;/number = 0xffffff;/|one that
 R19|wait.c|s/if \(!lock->priv.op.notified\) \{/if (1) {/|a pause is shortened once
 R19|wait.c|s/(lock->priv.op.notified = 1;\s+)lock->priv.fair.soon = 0;/$1/|one that is told comes back soon again
 R19|node.c|s/node->priv.no_queue = 1;/;/|a node that refuses the gate is asked without it
+R19|wait.c|s/rl_owe\(c, lock\);/;/|a waiter that gives up leaves when there is room
 R19|node.c|s/command == RL_GATE && vote == RL_DENIED/$& \&\& !node->priv.no_queue/|also for locks whose gates are under way
 QR5|node.c|s/!rl_has_room\(node\) && \(owner != NULL \|\| (count == REDLOCK_PIPELINE_MAX)\)/$1/|the last slot is for commands without a requester
 QR5|node.c|s/last->command == command &&//|only equal commands share a slot
