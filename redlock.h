@@ -231,8 +231,14 @@ enum redlock_operation {
 
 struct redlock_key {
     const void *bytes;
-    uint16_t size;
+    uint16_t size; /* without a NUL that ends a text */
 };
+
+/* A key that is a string literal, to initialize one. */
+#define REDLOCK_KEY(literal)                                                                       \
+    {                                                                                              \
+        "" literal, sizeof(literal) - 1                                                            \
+    }
 
 struct redlock_lock {
     struct redlock_lock_private priv;

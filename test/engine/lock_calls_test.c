@@ -6,7 +6,7 @@
 
 static void multi_key_lock(void)
 {
-    static const struct redlock_key more[] = {{"l", 1}, {"m", 1}};
+    static const struct redlock_key more[] = {REDLOCK_KEY("l"), REDLOCK_KEY("m")};
     static const struct redlock_key long_one[] = {{"0123456789012345678901234567890123456789"
                                                    "0123456789012345678901234567890123456789",
                                                    REDLOCK_KEY_MAX}};
@@ -394,7 +394,7 @@ static void clock_that_steps_back(void)
     begin_with_defaults(3);
     acquire(0);
     fake_now_us -= 3600000 * (uint64_t)MS;
-    left = redlock_remaining_ms(&client, &lock);
+    left = (long)redlock_remaining_ms(&client, &lock);
     ok(left > 9000, "a clock that stepped back by an hour: %ld ms left", left);
     fake_now_us += 4000 * (uint64_t)MS;
     is_int(left - (long)redlock_remaining_ms(&client, &lock), 4000,
