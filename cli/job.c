@@ -230,21 +230,22 @@ static void end_guard(int is_late)
     _exit(0);
 }
 
-/* Kills the job when its time is over. */
+/* Kills the job when its time is over. The message comes later, because a write to stderr may block. */
 static void end_in_time(uint64_t now)
 {
-    char names[NAMES_MAX];
+    char names[NAMES_MAX] = "";
+    int is_late = now >= guard.deadline_us;
 
-    if (now < guard.deadline_us && now < guard.limit_us)
+    if (!is_late && now < guard.limit_us)
         return;
-    if (now < guard.deadline_us) {
+    if (!is_late)
         job_name(names, sizeof names);
+    kill_all();
+    if (!is_late)
         say(LOG_WARNING, "%s: the job has not ended within %ld.%ld s: it is killed%s%s", lock_name,
             options.kill_after_ms / 1000, options.kill_after_ms % 1000 / 100,
             names[0] != '\0' ? ": " : "", names);
-    }
-    kill_all();
-    end_guard(now >= guard.deadline_us);
+    end_guard(is_late);
 }
 
 static uint64_t first_of(uint64_t one, uint64_t other)

@@ -140,23 +140,20 @@ static void renewed(void)
     job_set_deadline(before_deadline(run.killing_us));
 }
 
-/* Ends the job, by D at the latest; with --keep-going it goes on. */
-static void lose(uint64_t now, const char *why)
+/* The lock is lost: ends the job, by D at the latest; with --keep-going it goes on. Comes before all messages, because a write to stderr
+   may block: so the job has its time between SIGTERM and SIGKILL in full. */
+static void lose(void)
 {
-    uint64_t kill_us = before_deadline(run.killing_us);
+    uint64_t kill_us = before_deadline(run.killing_us), now = now_us();
 
     if (now + run.margin_us - run.killing_us < kill_us) /* another client may have the lock */
         kill_us = now + run.margin_us - run.killing_us;
-
     run.lost = 1;
-    redlock_cancel(&session.client, session.lock);
-    if (!options.keep_going) { /* before the message: the reader of stderr may be slow */
-        job_set_deadline(kill_us);
-        job_ask(SIGTERM);
-        run.take_over_us = kill_us + (uint64_t)GUARD_LATE_MS * 1000;
-    }
-    say(LOG_ERROR, "%s: %s%s", run.name, why,
-        options.keep_going ? "; the command goes on" : "; the command is ended");
+    if (options.keep_going)
+        return;
+    job_set_deadline(kill_us);
+    job_ask(SIGTERM);
+    run.take_over_us = kill_us + (uint64_t)GUARD_LATE_MS * 1000;
 }
 
 static long seconds_left(uint64_t now)
@@ -216,14 +213,24 @@ static int has_failed(void)
     return count_nodes((redlock_mask)(lock->members & open)) < quorum();
 }
 
-/* Reports a renewal, or that it has failed. */
-static void report_renewal(uint64_t now)
+/* Takes note of a renewal. Returns 1 if there was one. */
+static int has_renewed(void)
 {
-    struct redlock_lock *lock = session.lock;
+    const struct redlock_lock *lock = session.lock;
 
     /* lock->extended counts to 65,535 only; the deadline of --min-hold may be later than that of a renewal */
-    if (lock->valid_until_us > run.deadline_us || lock->extended > run.extended) {
-        renewed();
+    if (lock->valid_until_us <= run.deadline_us && lock->extended <= run.extended)
+        return 0;
+    renewed();
+    return 1;
+}
+
+/* Reports a renewal, or that it has failed. */
+static void report_renewal(uint64_t now, int is_renewed)
+{
+    const struct redlock_lock *lock = session.lock;
+
+    if (is_renewed) {
         say(run.is_failing ? LOG_NOTICE : LOG_DEBUG, "%s: %s; %ld s left", run.name,
             run.is_failing ? "renewal works again" : "renewed", seconds_left(now));
         run.is_failing = 0;
@@ -270,18 +277,23 @@ static const char *cause_of_delay(uint64_t now, uint64_t pause_us)
 /* Checks the lock after each turn of the loop. */
 static void look_at_lock(uint64_t now, uint64_t pause_us)
 {
-    struct redlock_lock *lock = session.lock;
-    int ended = has_completed();
+    int ended = has_completed(), is_renewed, is_late;
 
     if (run.lost)
         return;
+    is_renewed = has_renewed();
+    is_late = now >= stop_us();
+    if (is_late || ended)
+        lose();
     look_at_nodes();
     report_pause(now, pause_us);
-    report_renewal(now);
-    if (now >= stop_us())
-        lose(now, cause_of_delay(now, pause_us));
-    else if (ended)
-        lose(now, status_text(lock->status));
+    report_renewal(now, is_renewed);
+    if (!run.lost)
+        return;
+    say(LOG_ERROR, "%s: %s%s", run.name,
+        is_late ? cause_of_delay(now, pause_us) : status_text(session.lock->status),
+        options.keep_going ? "; the command goes on" : "; the command is ended");
+    redlock_cancel(&session.client, session.lock); /* not earlier: the messages need its state */
 }
 
 /* Forwards signals to the job, which is in the same process group: a signal of the terminal has reached that group already. */

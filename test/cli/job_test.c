@@ -432,6 +432,36 @@ static void lock_expires(void)
     next_is_alone(&waits, "the nodes are back");
 }
 
+/* The lock is lost, and a message about it blocks, as stderr is on a disk that hangs. The job has its time between SIGTERM and SIGKILL
+   all the same. There is one node, so that its answer is the loss. */
+static void slow_stderr(void)
+{
+    static const char *const blocks[] = {" does not have the lock any more",
+                                         "renewal failed: ", "the lock is lost: "};
+    static const char job[] =
+        "trap 'echo told; exit' TERM; echo shell $$; while :; do sleep .1; done";
+    struct program run;
+    size_t i;
+
+    nodes();
+    setenv("REDLOCK_NODES", servers[0].address, 1);
+    for (i = 0; i < sizeof blocks / sizeof *blocks; i++) {
+        unlink(getenv("TELL"));
+        preload_shim();
+        setenv("REDLOCK_BLOCKS", blocks[i], 1);
+        run = start("run", "-v", "-t", "30", "x", "env", "-u", "LD_PRELOAD", "sh", "-c", job, NULL);
+        unsetenv("LD_PRELOAD");
+        ok(process(run, "shell") != 0, "a job");
+        release("x");
+        ok(writes(run, 'o', "told\n"), "SIGTERM does not wait for the message \"%s\"", blocks[i]);
+        ok(strstr(wrote(run, 'e'), blocks[i]) == NULL, "which is still blocked");
+        tell();
+        is_int(ends(&run), 79, "the lock is lost: 79");
+        ok(strstr(wrote(run, 'e'), "x: the lock is lost: ") != NULL, "the message: %s",
+           wrote(run, 'e'));
+    }
+}
+
 static void keep_going(void)
 {
     struct program run, killed;
@@ -1231,6 +1261,7 @@ static const struct scenario {
     {"strangers", strangers},
     {"lock_lost", lock_lost},
     {"lock_expires", lock_expires},
+    {"slow_stderr", slow_stderr},
     {"keep_going", keep_going},
     {"suspend", suspend},
     {"foreign_proc", foreign_proc},
