@@ -104,14 +104,12 @@ struct forced {
 static const char *forced_name;
 
 /* Deletes the key if its value has the id. For a long value, or one with NULs, the script compares the beginning and the size. */
-static void delete_by_id(struct talk *talk, unsigned i, void *result)
+static void delete_by_id(struct talk *talk, struct forced *forced)
 {
     static const char script[] = "local v=redis.call('get',KEYS[1])return v and #v==ARGV[2]+0 and "
                                  "v:sub(1,#ARGV[1])==ARGV[1]and redis.call('del',KEYS[1])or 0";
     char key[REDLOCK_KEY_MAX + 1], value[VALUE_MAX + 1], size[24], id[ID_TEXT];
-    struct forced *forced = result;
 
-    (void)i;
     key_of(key, forced_name);
     if (!ask_any(talk, "GET", key, NULL) || is_kind(talk, RESP_NIL) || is_error(talk, "WRONGTYPE"))
         return;
@@ -126,6 +124,13 @@ static void delete_by_id(struct talk *talk, unsigned i, void *result)
         forced->deleted = number_of(talk) == 1;
 }
 
+static void converse(struct talk *talk, unsigned i, void *result)
+{
+    (void)i;
+    delete_by_id(talk, result);
+    ask_run_id(talk);
+}
+
 /* Deletes the lock of the holder that --force names, if this holder still has it. */
 static int release_by_force(int count, char **words)
 {
@@ -138,7 +143,7 @@ static int release_by_force(int count, char **words)
         die(EXIT_USAGE, "release --force: ID and NAME are required; redlock status prints the ID");
     forced_name = words[0];
     nodes_load();
-    all = ask_nodes(delete_by_id, sizeof *all, options.node_timeout_ms,
+    all = ask_nodes(converse, sizeof *all, options.node_timeout_ms,
                     FIRST_TIMES * 4 * options.node_timeout_ms);
     for (i = 0; i < target_count; i++) {
         reason[i] = all[i].result.error;

@@ -298,6 +298,21 @@ void field_of(const struct talk *talk, const char *field, char *value, size_t ro
              *at != '\0' ? at + size + 1 : "");
 }
 
+void ask_run_id(struct talk *talk)
+{
+    struct result *result = talk->result;
+
+    if (result->error[0] != '\0')
+        return;
+    result->is_complete = 1;
+    if (ask_any(talk, "INFO", "server", NULL)) {
+        field_of(talk, "run_id", result->run_id, sizeof result->run_id);
+    } else {
+        result->fault = REDLOCK_FAULT_NONE;
+        result->error[0] = '\0';
+    }
+}
+
 /* The server refuses AUTH, in many words. It may have repeated the password, which is cut off. */
 static int refuses_login(struct talk *talk)
 {
@@ -422,7 +437,7 @@ static void end_child(unsigned i, pid_t child, struct result *result, long silen
         kill(child, SIGKILL);
         waitpid(child, NULL, 0);
     }
-    if (result->is_over || result->error[0] != '\0')
+    if (result->is_over || result->is_complete || result->error[0] != '\0')
         return;
     result->fault = REDLOCK_FAULT_TIMEOUT;
     if (child <= 0)
@@ -432,6 +447,24 @@ static void end_child(unsigned i, pid_t child, struct result *result, long silen
                  !result->is_up && targets[i].url.tls != 0 ? "; is this a TLS port?" : "");
     else
         snprintf(result->error, sizeof result->error, "not all answers within %ld ms", limit_ms);
+}
+
+/* A server that is listed twice counts once: the first of its nodes that has answered. */
+static void mark_duplicate(const struct results *all, unsigned i)
+{
+    struct result *result = result_at(all, i);
+    unsigned n = 0;
+
+    if (result->run_id[0] == '\0' || result->error[0] != '\0')
+        return;
+    while (n < i && (result_at(all, n)->error[0] != '\0' ||
+                     strcmp(result_at(all, n)->run_id, result->run_id) != 0))
+        n++;
+    if (n == i)
+        return;
+    result->fault = REDLOCK_FAULT_SAME_SERVER;
+    snprintf(result->error, sizeof result->error, "is the same server as %.100s: it counts once",
+             targets[n].url.address);
 }
 
 /* Cleared memory that children share, or MAP_FAILED. */
@@ -475,6 +508,8 @@ void *ask_nodes(void (*converse)(struct talk *talk, unsigned i, void *result), s
     close(line[0]);
     for (i = 0; i < target_count; i++)
         end_child(i, child[i], result_at(&all, i), silent_ms, limit_ms);
+    for (i = 0; i < target_count; i++)
+        mark_duplicate(&all, i);
     io_close(io);
     return all.bytes;
 }

@@ -18,10 +18,12 @@ enum {
 /* What every result begins with. */
 struct result {
     int is_over;                /* 1: the child has nothing more to ask */
+    int is_complete;            /* 1: all has been asked, but for the run_id */
     int is_up;                  /* 1: the node was connected */
     int is_open;                /* 1: the server needs no password, but one is given */
     volatile uint64_t heard_us; /* when the node was connected, or has sent something, last */
     enum redlock_fault fault;   /* of the error */
+    char run_id[48];            /* of ask_run_id; "": not known */
     char error[REDLOCK_ERROR_MAX + 1]; /* why the conversation has failed; "": it has not */
 };
 
@@ -66,6 +68,9 @@ int ask_any(struct talk *talk, const char *word, ...);
 /* The two halves, to send several commands before the first answer. 0: the connection is lost. */
 int tell(struct talk *talk, const char *word, ...);
 int hear(struct talk *talk);
+/* The last question: which run of a server this is. If there is no answer, that is no error. A node that is the same server as one
+   before it has the fault REDLOCK_FAULT_SAME_SERVER and an error in the end: it does not count, as it has no vote. */
+void ask_run_id(struct talk *talk);
 /* The answer is no use: its error becomes that of the result. Returns 0. */
 int refuses(struct talk *talk);
 

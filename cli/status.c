@@ -210,6 +210,7 @@ static void converse(struct talk *talk, unsigned i, void *result)
             key_of(key[0], names[n]);
             read_keys(talk, result, key, 1);
         }
+    ask_run_id(talk);
 }
 
 /* ---- The conclusion from all nodes ---- */
@@ -229,10 +230,18 @@ static int by_key(const void *one, const void *other)
     return strcmp(((const struct seen *)one)->key, ((const struct seen *)other)->key);
 }
 
+/* 1: this node is the same server as one before it. */
+static int counts_once(unsigned i)
+{
+    return view_of(i)->result.fault == REDLOCK_FAULT_SAME_SERVER;
+}
+
 static const struct seen *find(unsigned i, const char *key)
 {
     struct seen wanted;
 
+    if (counts_once(i))
+        return NULL;
     snprintf(wanted.key, sizeof wanted.key, "%s", key);
     return bsearch(&wanted, view_of(i)->seen, view_of(i)->count, sizeof wanted, by_key);
 }
@@ -289,7 +298,7 @@ static struct lock conclude(const char *name)
     key_of(key, name);
     for (i = 0; i < target_count; i++) {
         seen[i] = find(i, key);
-        silent += seen[i] == NULL && view_of(i)->result.error[0] != '\0';
+        silent += seen[i] == NULL && view_of(i)->result.error[0] != '\0' && !counts_once(i);
     }
     count_nodes_of(&lock, seen);
     for (i = 0; i < target_count && lock.best != NULL; i++) {

@@ -2286,6 +2286,48 @@ static void listed_twice(void)
     no_key_left("then");
 }
 
+/* A server that is listed twice counts once, also where nodes are only asked: the lock is on one server of two, of a list of three. */
+static void counted_once(void)
+{
+    char list[300], id[20], twice[200], value[300];
+    const char *at;
+
+    nodes(2);
+    redlock("acquire", "-q", "-t", "600", "half", NULL);
+    ok(on_all("redlock:half"), "a lock on both servers");
+    at = strchr(ask(0, "GET", "redlock:half"), ':'); /* of the host; then comes the process */
+    at = at != NULL ? strchr(at + 1, ':') : NULL;
+    snprintf(value, sizeof value, "%.*s:%d%s", at != NULL ? (int)(at - reply) : 0, reply, getpid(),
+             at != NULL ? strchr(at + 1, ':') : "");
+    ask_all("SET", "redlock:half", value);
+    is_int(redlock("status", "--here", "half", NULL), 0, "of a process of this host that lives");
+    ask(1, "DEL", "redlock:half");
+    snprintf(list, sizeof list, "%s,%s,%s", servers[0].address, servers[0].local,
+             servers[1].address);
+    is_int(redlock("status", "-N", list, "half", NULL), 1, "it is on one server: free");
+    ok(shows(last, "^half +free +1/3 "), "on 1 of 3 nodes: %s", wrote(last, 'o'));
+    snprintf(twice, sizeof twice, "redlock:   %.120s: is the same server as %.31s",
+             servers[0].local, servers[0].address);
+    ok(strstr(wrote(last, 'e'), twice) != NULL, "a warning: %s", wrote(last, 'e'));
+    is_int(redlock("status", "--here", "-N", list, "half", NULL), 1, "--here");
+    is_int(redlock("status", "-v", "-N", list, "half", NULL), 1, "-v");
+    ok(count_of(wrote(last, 'o'), "is the same server as ") == 1, "-v says it, too: %s",
+       wrote(last, 'o'));
+    server_kill(&servers[1]);
+    is_int(redlock("status", "-N", list, "half", NULL), 69, "one server is down, and one is left");
+    ok(strstr(wrote(last, 'e'), "status: no quorum: 1 of 3 nodes answered, 2 needed\n") != NULL,
+       "no quorum: %s", wrote(last, 'e'));
+    redlock("status", "--json", "-N", servers[0].address, "half", NULL);
+    at = strstr(wrote(last, 'o'), "\"id\":\"");
+    snprintf(id, sizeof id, "%.8s", at != NULL ? at + 6 : "");
+    is_int(redlock("release", "-N", list, "--force", id, "half", NULL), 69, "release --force");
+    ok(strstr(wrote(last, 'e'), "half: no quorum: 1 of 3 nodes answered, 2 needed\n") != NULL,
+       "no quorum: %s", wrote(last, 'e'));
+    server_restart(&servers[1]);
+    ask_all("FLUSHALL");
+    no_key_left("then");
+}
+
 /* Whether this node's counter is at least this fencing token. */
 static int knows(unsigned n, unsigned long long token)
 {
@@ -4442,6 +4484,7 @@ static const struct scenario {
     {"min_hold", min_hold},
     {"min_hold_and_no_majority", min_hold_and_no_majority},
     {"no_renewal", no_renewal},
+    {"counted_once", counted_once},
     {"fence", fence},
     {"tokens", tokens},
     {"token_form", token_form},
