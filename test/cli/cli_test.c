@@ -861,12 +861,20 @@ static void enter_mount_namespace(void)
     write_or_end("/proc/self/gid_map", groups);
 }
 
-/* In a mount namespace where no device exists, as in some containers. */
+/* In a mount namespace where no device exists, as in some containers. The files of the test may be in /dev/shm. */
 static void close_all_without_dev(void)
 {
+    char shared[40];
+    int fd;
+
     enter_mount_namespace();
+    fd = open("/dev/shm", O_PATH | O_CLOEXEC);
+    snprintf(shared, sizeof shared, "/proc/self/fd/%d", fd);
     if (mount("none", "/dev", "tmpfs", 0, NULL) != 0)
         _exit(99);
+    if (fd >= 0 && (mkdir("/dev/shm", 0700) != 0 ||
+                    mount(shared, "/dev/shm", NULL, MS_BIND | MS_REC, NULL) != 0))
+        _exit(98);
     close_all();
 }
 
@@ -1890,7 +1898,7 @@ static struct program start_script(const char *name, struct beat **child, const 
 
     *child = map_beat(beat_path(name));
     snprintf(to, sizeof *script, "echo $$; %s %s beat %s; :", before, self, beat_path(name));
-    run = start("run", "-v", "-t", "15", option, value, name, "-c", to, NULL);
+    run = start("run", "-v", "-t", "60", option, value, name, "-c", to, NULL);
     ok(beats(*child), "%s: a script and its child", name);
     return run;
 }
@@ -2095,8 +2103,8 @@ static void loss_ends_all(void)
     size_t i;
 
     nodes(3);
-    run[0] = start_script("timeout", &child[0], "timeout 300", "-k", "2");
-    run[1] = start_script("setsid", &child[1], "setsid", "-k", "2");
+    run[0] = start_script("timeout", &child[0], "timeout 300", "-k", "5");
+    run[1] = start_script("setsid", &child[1], "setsid", "-k", "5");
     run[2] = start_script("plain", &child[2], "", "-l", "");
     for (i = 0; i < 3; i++) {
         char key[40];
@@ -2118,9 +2126,9 @@ static void guard_ends_all(void)
     struct program killed, stopped, asked;
 
     nodes(3);
-    killed = start_script("killed", &a, "timeout 300", "-k", "2");
-    stopped = start_script("stopped", &b, "timeout 300", "-k", "2");
-    asked = start_script("asked", &d, "timeout 300", "-k", "2");
+    killed = start_script("killed", &a, "timeout 300", "-k", "5");
+    stopped = start_script("stopped", &b, "timeout 300", "-k", "5");
+    asked = start_script("asked", &d, "timeout 300", "-k", "5");
     signal_to(stopped.pid, SIGSTOP);
     signal_to(killed.pid, SIGKILL);
     is_int(ends(&killed), -SIGKILL, "redlock is killed");
@@ -2128,7 +2136,8 @@ static void guard_ends_all(void)
     signal_to(asked.pid, SIGTERM);
     is_int(ends(&asked), 128 + SIGTERM, "redlock is asked to end");
     ok(d->heard[SIGTERM] > 0 && !lives(d->pid), "the child of timeout gets SIGTERM, and is killed");
-    ok(until(!lives(b->pid), WAIT_MS), "redlock is stopped: the child of timeout is killed");
+    ok(until(!lives(b->pid), 60000 + WAIT_MS),
+       "redlock is stopped: the child of timeout is killed when the ttl is over");
     signal_to(stopped.pid, SIGCONT);
     is_int(ends(&stopped), 79, "redlock is stopped: 79");
     ask_all("FLUSHALL");
@@ -2137,19 +2146,26 @@ static void guard_ends_all(void)
 /* Both in a PID namespace, where the leader of the process group is outside: the group is 0 there. */
 static void ends_all_in_a_namespace(void)
 {
-    char command[400];
+    char command[400], line[300];
     int status;
+    FILE *out;
 
-    snprintf(command, sizeof command,
-             "for how in -pf -Urpf; do unshare $how --mount-proc true || continue; unshare $how "
-             "--mount-proc sh -c '\"%s\" loss_ends_all && \"%s\" guard_ends_all' >%s; exit; done; "
-             "exit 2",
-             self, self, beat_path("out"));
+    snprintf(
+        command, sizeof command,
+        "for how in -pf -Urpf; do unshare $how --mount-proc true || continue; unshare $how "
+        "--mount-proc sh -c '\"%s\" loss_ends_all && \"%s\" guard_ends_all' >%s 2>&1; exit; done; "
+        "exit 2",
+        self, self, beat_path("out"));
     status = system(command);
     if (WEXITSTATUS(status) == 2)
         skip("creating a PID namespace is not permitted");
     else
         is_int(status, 0, "a loss, and the guard, end all in a PID namespace");
+    out = status != 0 ? fopen(beat_path("out"), "re") : NULL;
+    while (out != NULL && fgets(line, sizeof line, out) != NULL)
+        fprintf(stderr, "# %s", line);
+    if (out != NULL)
+        fclose(out);
 }
 
 /* ---- Messages ---- */
