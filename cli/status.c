@@ -520,6 +520,29 @@ static void print_json(const struct lock *lock)
     printf("}\n");
 }
 
+/* With --slots, after their lines: how many are held. A slot that is in use by something else is not free either. */
+static void print_slots(void)
+{
+    char name[WHO_MAX + 1];
+    unsigned n, held = 0, unknown = 0;
+
+    for (n = 0; n < row_count; n++) {
+        held += rows[n].state >= HELD;
+        unknown += rows[n].state == UNKNOWN;
+    }
+    if (options.json) {
+        json_begin("status");
+        json_member("name", names[0]);
+        printf(",\"slots\":%ld,\"held\":%u,\"unknown\":%u}\n", options.slots, held, unknown);
+    } else if (!options.quiet) {
+        printable(name, sizeof name, names[0]);
+        printf("%s: %u of %ld slots held", name, held, options.slots);
+        if (unknown > 0)
+            printf(", %u unknown", unknown);
+        printf("\n");
+    }
+}
+
 /* ---- The verb ---- */
 
 /* How many nodes have answered all questions. */
@@ -645,6 +668,8 @@ int verb_status(int count, char **words)
             print_json(&rows[row]);
     else
         print_table();
+    if (options.slots > 0)
+        print_slots();
     n = result_of(is_list);
     must_be_written();
     return n;

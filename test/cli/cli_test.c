@@ -3784,11 +3784,29 @@ static void odd_slots(void)
            "--slots is no option of acquire");
     is_int(redlock("run", "--slots", "2", "x", "-c", "\"$P\" status --slots 2 x", NULL), 1,
            "status --slots: one slot is free");
+    ok(strstr(wrote(last, 'o'), "\nx: 1 of 2 slots held\n") != NULL, "the sum: %s",
+       wrote(last, 'o'));
     ok(count_of(wrote(last, 'o'), "\nx/2.") == 2 && shows(last, "^x/2.[12] +free ") &&
            shows(last, "^x/2.[12] +held .*/[0-9]+ [(]sh[)]$"),
        "the free slot, and the holder of the other one");
     is_int(redlock("run", "--slots", "1", "x", "-c", "\"$P\" status --slots 1 x", NULL), 0,
            "status --slots: none is free");
+    ok(strstr(wrote(last, 'o'), "\nx: 1 of 1 slots held\n") != NULL, "the sum: %s",
+       wrote(last, 'o'));
+    is_int(redlock("run", "--slots", "2", "x", "-c", "\"$P\" status --json --slots 2 x", NULL), 1,
+           "status --slots --json");
+    ok(strstr(wrote(last, 'o'), "}\n{\"schema\":2,\"verb\":\"status\",\"name\":\"x\","
+                                "\"slots\":2,\"held\":1,\"unknown\":0}\n") != NULL,
+       "the sum as the last line: %s", wrote(last, 'o'));
+    is_int(redlock("status", "-q", "--slots", "2", "x", NULL), 1, "status -q --slots");
+    is_int(count_of(wrote(last, 'o'), "\n"), 2, "-q: no heading, no sum");
+    ask(0, "SET", "redlock:x/2.1", "value");
+    server_kill(&servers[1]);
+    is_int(redlock("status", "--slots", "2", "x", NULL), 69, "a slot is unknown");
+    ok(strstr(wrote(last, 'o'), "\nx: 0 of 2 slots held, 1 unknown\n") != NULL, "the sum: %s",
+       wrote(last, 'o'));
+    server_restart(&servers[1]);
+    ask(0, "DEL", "redlock:x/2.1");
     is_int(redlock("run", "--slots", "2", "x", "-c", "\"$P\" status 'x/*'", NULL), 0,
            "a pattern that slots match");
     ok(shows(last, "^x/2.[12] +held "), "names the slot");
