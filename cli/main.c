@@ -54,7 +54,7 @@ static void usage(FILE *out)
     fputs("       redlock help [VERB] | version\n\n", out);
     for (i = 0; i < VERBS; i++)
         fprintf(out, "  %-9s%s\n", verbs[i].name, verbs[i].does);
-    fputs("\nNodes: -N host1,host2,host3, REDLOCK_NODES, or \"node = ...\" in /etc/redlock.conf.\n"
+    fputs("\nNodes: -N host1,host2,host3, REDLOCK_NODES, or node = ... in /etc/redlock.conf.\n"
           "Options of a verb: redlock VERB --help. The manual: man redlock.\n",
           out);
 }
@@ -128,7 +128,7 @@ int main(int count, char **words)
     fill_gaps();
     if (verb != NULL)
         return do_verb(verb, count - 1, words + 1); /* words[0] of a verb is its name */
-    if (is_one_of(name, "version", "--version")) {
+    if (is_one_of(name, "version", "--version") || strcmp(name, "-V") == 0) {
         printf("redlock %s\n", REDLOCK_VERSION);
     } else if (is_one_of(name, "help", "--help") && strcmp(next, "--options") == 0) {
         result = list(words[3]);

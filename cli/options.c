@@ -45,7 +45,7 @@ static const struct option_spec { /* small members together, to save memory */
      "rediss: certificate of this client"},
     {"key", 0, PATH, ALL, 0, &options.key, "REDLOCK_KEY", "FILE", "rediss: key of --cert"},
     {"sni", 0, TEXT, ALL, 0, &options.sni, "REDLOCK_SNI", "NAME",
-     "rediss: name in the nodes' certificates, not the host"},
+     "rediss: name in the certificates, not the host"},
     {"prefix", 0, TEXT, ALL, 0, &options.prefix, "REDLOCK_PREFIX", "TEXT",
      "beginning of each key; default redlock:"},
     {"node-timeout", 0, DURATION, ALL, 0, &options.node_timeout_ms, "REDLOCK_NODE_TIMEOUT", "TIME",
@@ -57,8 +57,12 @@ static const struct option_spec { /* small members together, to save memory */
     {"slots", 0, NUMBER, RUN | STATUS, SLOTS_MAX, &options.slots, NULL, "N",
      "N holders at once: locks NAME/N.1 to NAME/N.N"},
     {"json", 0, FLAG, STATUS | CHECK, 0, &options.json, NULL, "", "print the result as JSON"},
-    {"ttl", 't', DURATION, RUN | ACQUIRE | CHECK, 0, &options.ttl_ms, NULL, "TTL",
-     "life of the lock when it is not renewed; default 30s"},
+    {"ttl", 't', DURATION, RUN, 0, &options.ttl_ms, NULL, "TTL",
+     "life of the lock if the host fails; default 30s"},
+    {"ttl", 't', DURATION, ACQUIRE, 0, &options.ttl_ms, NULL, "TTL",
+     "life of the lock, which is not renewed; required"},
+    {"ttl", 't', DURATION, CHECK, 0, &options.ttl_ms, NULL, "TTL",
+     "the longest ttl in use; default 30s"},
     {"nonblock", 'n', FLAG, RUN | ACQUIRE, 0, &options.nonblock, NULL, "",
      "do not wait for a holder"},
     {"wait", 'w', DURATION, RUN | ACQUIRE, 0, &options.wait_ms, NULL, "TIME",
@@ -68,20 +72,20 @@ static const struct option_spec { /* small members together, to save memory */
     {"unavailable-timeout", 0, DURATION, IN_FILE, 0, &options.unavailable_ms,
      "REDLOCK_UNAVAILABLE_TIMEOUT", "TIME", "give up without a quorum after this; default 10s"},
     {"label", 'l', TEXT, RUN | ACQUIRE, 0, &options.label, NULL, "TEXT",
-     "text about the holder, which status shows; empty: nothing about the holder"},
+     "what status shows beside host and process"},
     {"fence", 0, FLAG, RUN | ACQUIRE, 0, &options.fence, NULL, "", "acquire a fencing token too"},
     {"kill-after", 'k', DURATION, RUN, 0, &options.kill_after_ms, NULL, "TIME",
-     "time from the first signal to SIGKILL; default: none"},
+     "from the first signal to SIGKILL; default: never"},
     {"keep-going", 0, FLAG, RUN, 0, &options.keep_going, NULL, "",
      "do not end the command when the lock is lost"},
     {"min-hold", 0, DURATION, RUN, 0, &options.min_hold_ms, NULL, "TIME",
      "keep the lock at least for this time"},
     {"mine", 0, FLAG, STATUS, 0, &options.mine, NULL, "",
-     "end with 0 if the caller runs under the lock, else 1"},
+     "status 0 if the caller runs under it, else 1"},
     {"here", 0, FLAG, STATUS, 0, &options.here, NULL, "",
-     "end with 0 if a process of this host holds the lock, else 1"},
+     "status 0 if a process of this host has it, else 1"},
     {"force", 0, TEXT, RELEASE, 0, &options.force, NULL, "ID",
-     "take the lock from this holder; status prints the ID"},
+     "release the lock of the holder that has this ID"},
 };
 enum { SPECS = sizeof specs / sizeof *specs };
 
@@ -409,7 +413,7 @@ static void help_line(char letter, const char *name, const char *argument, const
 
     snprintf(left, sizeof left, "%c%c%s --%s %s", letter != 0 ? '-' : ' ',
              letter != 0 ? letter : ' ', letter != 0 ? "," : " ", name, argument);
-    printf("  %-32s%s\n", left, does);
+    printf("  %-28s%s\n", left, does);
 }
 
 void options_help(int verb)

@@ -415,6 +415,17 @@ static void words(void)
     no_key_left("after these");
 }
 
+static size_t longest_line(const char *text)
+{
+    size_t longest = 0, size;
+
+    for (; *text != '\0'; text += size + (text[size] != '\0')) {
+        size = strcspn(text, "\n");
+        longest = size > longest ? size : longest;
+    }
+    return longest;
+}
+
 static void options(void)
 {
     static const char *const bad[][2] = {
@@ -475,6 +486,21 @@ static void options(void)
     setenv("REDLOCK_NODE_TIMEOUT", "3", 1);
     is_int(redlock("status", "x", "-v", NULL), 1, "status: options after the name");
     is_int(redlock("version", NULL), 0, "version");
+    is_int(redlock("-V", NULL), 0, "-V");
+    ok(strncmp(wrote(last, 'o'), "redlock 0.", 10) == 0, "-V is printed to stdout");
+    for (i = 0; i < 6; i++) {
+        static const char *const verbs[][2] = {
+            {NULL, "usage: "},
+            {"run", "--ttl TTL               life of the lock if the host fails; default 30s\n"},
+            {"acquire", "--ttl TTL               life of the lock, which is not renewed; required"},
+            {"release", "--force ID"},
+            {"status", "--mine"},
+            {"check", "--ttl TTL               the longest ttl in use; default 30s\n"}};
+        redlock("help", verbs[i][0], NULL);
+        ok(strstr(wrote(last, 'o'), verbs[i][1]) != NULL, "help %s has %s",
+           verbs[i][0] != NULL ? verbs[i][0] : "", verbs[i][1]);
+        is_int(longest_line(wrote(last, 'o')) <= 80, 1, "its lines have at most 80 columns");
+    }
     is_int(redlock("help", NULL), 0, "help");
     ok(strncmp(wrote(last, 'o'), "usage:", 6) == 0, "help is printed to stdout");
     is_int(redlock("-h", NULL), 0, "-h");
