@@ -58,7 +58,7 @@ transports='demo gcc tls openssl:openssl ip:iproute2
  /usr/include/lwip/lwipopts.h:liblwip-dev /usr/include/slirp/libslirp.h:libslirp-dev'
 static='musl-gcc:musl-tools'
 static_tls='static dpkg-source:dpkg-dev'
-cli='demo gcc static ps:procps mandoc:mandoc groff:groff-base systemd-analyze:systemd bash:bash'
+cli='demo gcc static ps:procps mandoc:mandoc groff:groff-base systemd-analyze:systemd bash:bash jq:jq'
 cli_tls='cli tls openssl:openssl'
 parts='test others bench figures lwip_board machines'
 

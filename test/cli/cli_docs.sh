@@ -143,14 +143,15 @@ itself() {
 }
 check 'the script that starts itself again under a lock' itself
 
-metrics() { # what a textfile collector of Prometheus reads
-    if ! command -v jq >/dev/null; then echo 'SKIP: there is no jq'; return 0; fi
-    section EXAMPLES | sed -n '/redlock status --json/,/lock_waiting/p' >"$folder/metrics"
-    [ "$(wc -l <"$folder/metrics")" -eq 4 ] || return 1
-    redlock run 'a "b"' sh "$folder/metrics" | sort | tee /dev/stderr >"$folder/text"
+metrics() { # FILE - what a textfile collector of Prometheus reads
+    [ "$(wc -l <"$1")" -eq 4 ] || return 1
+    redlock run 'a "b"' sh "$1" | sort | tee /dev/stderr >"$folder/text"
     printf '%s\n' 'redlock_lock_held{name="a \"b\""} 1' 'redlock_lock_nodes{name="a \"b\""} 3' 'redlock_lock_waiting{name="a \"b\""} 0' | cmp - "$folder/text"
 }
-check 'metrics from JSON, with jq' metrics
+section EXAMPLES | sed -n '/redlock status --json/,/lock_waiting/p' >"$folder/metrics"
+check 'metrics from JSON, with jq: the example of the page' metrics "$folder/metrics"
+sed -n '/^redlock status --json/,/lock_waiting/p' docs/cli.md >"$folder/metrics"
+check 'metrics from JSON, with jq: the example of docs/cli.md' metrics "$folder/metrics"
 
 mkdir "$folder/units"
 for unit in cli/examples/*.service cli/examples/*.timer; do # their commands do not exist here
