@@ -425,16 +425,16 @@ size_t read_proc(long pid, const char *file, char *text, size_t room);
 /* A pipe that a command does not inherit: read end, write end. Returns 0 if the system denies it. */
 int open_pipe(int line[2]);
 
-/* From here on HUP, INT, QUIT, TERM, USR1, USR2 and CHLD are handled. Returns 0 if the system denies a pipe. */
+/* From here on HUP, INT, QUIT, TERM, USR1, USR2, CHLD and TTIN are handled. Returns 0 if the system denies a pipe. */
 int signals_begin(void);
-/* From here on also other signals that are for the command, and those with which a terminal stops it. */
+/* From here on also other signals that are for the command, and TTOU, with which a terminal stops it. */
 void signals_pass_on(void);
 /* Takes one of the signals that have arrived, the first one first; returns 0 if none has. *by_terminal: the terminal sent it to a
    whole process group. */
 int next_signal(int *by_terminal);
 /* 1: this signal asks a program to end. */
 int is_ending(int number);
-/* Takes all signals that have arrived. Returns the first one ever that asked this process to end; 0 if none has. It is meant for
+/* Takes all signals that have arrived; stops this process if a terminal stops its group. Returns the first one ever that asked this process to end; 0 if none has. It is meant for
    this process as long as no child runs. */
 int ending_signal(void);
 int is_asked_to_end(void);

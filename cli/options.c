@@ -219,6 +219,8 @@ static void take_from_environment(void)
     const char *value, *wrong;
     unsigned i;
 
+    if ((value = getenv("REDLOCK_AUTH_FILE")) != NULL && value[0] != '\0')
+        die(EXIT_CONFIG, "REDLOCK_AUTH_FILE is gone: user and password belong into the addresses");
     for (i = 0; i < SPECS; i++)
         if (specs[i].environment != NULL && (value = getenv(specs[i].environment)) != NULL &&
             (value[0] != '\0' || specs[i].value == &options.prefix) && /* the prefix may be empty */

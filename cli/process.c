@@ -92,9 +92,9 @@ size_t read_proc(long pid, const char *file, char *text, size_t room)
 enum { STOP_OF_A_CONTAINER = 37 };
 
 /* Handled from signals_begin on, and from signals_pass_on on. */
-static const int at_begin[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCHLD};
-static const int for_command[] = {SIGALRM, SIGVTALRM,          SIGPROF, SIGIO, SIGWINCH, SIGTTIN,
-                                  SIGTTOU,
+static const int at_begin[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,
+                               SIGUSR1, SIGUSR2, SIGCHLD, SIGTTIN};
+static const int for_command[] = {SIGALRM, SIGVTALRM,          SIGPROF, SIGIO, SIGWINCH, SIGTTOU,
 #ifdef __linux__
                                   SIGPWR,  STOP_OF_A_CONTAINER
 #endif
@@ -277,6 +277,8 @@ int ending_signal(void)
     while ((number = next_signal(&by_terminal)) != 0)
         if (asked_by == 0 && is_ending(number))
             asked_by = number;
+        else if (number == SIGTTIN && by_terminal) /* another process of the group has read */
+            stop_by_terminal(number);
     return asked_by;
 }
 

@@ -57,7 +57,7 @@ section 'EXIT STATUS' | sed -n 's/^ \{7\}\([0-9]*\)\(, \([0-9]*\)\)\{0,1\}\( .*\
 section 'EXIT STATUS' | sed -n 's/^ *check ends with \([0-9, ]*\)or \([0-9]\):.*/\1 \2/p' | tr -s ', ' '\n' >>"$folder/named"
 grep -q EXIT_UNKNOWN cli/cli.h || printf '2\n3\n' >>"$folder/statuses"
 check 'all exit statuses, and no other' same "$folder/statuses" "$folder/named"
-grep -oh '[("]REDLOCK_[A-Z_]*"\|"REDISCLI_AUTH"\|"JOURNAL_STREAM"\|"LISTEN_PID"\|"WATCHDOG_PID"\|"SSL_CERT_FILE"' cli/*.c | tr -d '("' >"$folder/variables"
+grep -oh '[("]REDLOCK_[A-Z_]*"\|"REDISCLI_AUTH"\|"JOURNAL_STREAM"\|"LISTEN_PID"\|"WATCHDOG_PID"\|"SSL_CERT_FILE"' cli/*.c | tr -d '("' | grep -vx REDLOCK_AUTH_FILE >"$folder/variables" # which is refused
 section ENVIRONMENT | grep -o '[A-Z]*_[A-Z_]*' >"$folder/named"
 check 'all environment variables, and no other' same "$folder/variables" "$folder/named"
 

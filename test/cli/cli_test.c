@@ -1298,6 +1298,22 @@ static void term_while_waiting(void)
 
 /* The command hears only what was sent while it ran: a signal from the wait would end it before it has a handler, or stop
    it for as long as the lock is renewed. */
+/* SIGTTIN from a process, not from a terminal, stops no waiter: it would lose its place in the queue. */
+static void ttin_while_waiting(void)
+{
+    struct program run;
+
+    nodes(3);
+    ask_all("SET", "redlock:x", "another's");
+    run = start("run", "-v", "x", "-c", "echo ran; exit 4", NULL);
+    ok(writes(run, 'e', "waiting"), "it waits");
+    signal_to(run.pid, SIGTTIN);
+    ok(until(heard_signals(run.pid), WAIT_MS), "SIGTTIN is delivered");
+    ask_all("DEL", "redlock:x");
+    is_int(ends(&run), 4, "it still waits, and runs the command");
+    no_key_left("then");
+}
+
 static void other_signals_while_waiting(void)
 {
     static const int signals[] = {SIGUSR1, SIGUSR2, SIGTSTP};
@@ -3183,6 +3199,15 @@ static void passwords(void)
     is_int(redlock("run", "--config", write_file("c", 0600, list), "x", "true", NULL), 78,
            "an auth-file in the configuration file is gone: 78");
     ok(strstr(wrote(last, 'e'), "line 2: auth-file is gone") != NULL, "it says what to use");
+    setenv("REDLOCK_AUTH_FILE", "/x", 1);
+    is_int(redlock("status", "x", NULL), 78, "REDLOCK_AUTH_FILE is gone: 78");
+    is_text(wrote(last, 'e'),
+            "redlock: REDLOCK_AUTH_FILE is gone: user and password belong into the addresses\n",
+            "it says what to use");
+    setenv("REDLOCK_AUTH_FILE", "", 1);
+    redlock("status", "x", NULL);
+    ok(strstr(wrote(last, 'e'), "is gone") == NULL, "an empty one is none");
+    unsetenv("REDLOCK_AUTH_FILE");
     snprintf(list, sizeof list, "node = %.600s\n", list_of(3, "redis://me:" SECRET "@"));
     setenv("REDISCLI_AUTH", SECRET "x", 1);
     is_int(redlock("run", "--config", write_file("c", 0600, list), "x", "true", NULL), 0,
@@ -4539,6 +4564,7 @@ static const struct scenario {
     {"conflicts", conflicts},
     {"nobody_holds_it", nobody_holds_it},
     {"term_while_waiting", term_while_waiting},
+    {"ttin_while_waiting", ttin_while_waiting},
     {"other_signals_while_waiting", other_signals_while_waiting},
     {"fork_fails", fork_fails},
     {"min_hold", min_hold},
