@@ -70,7 +70,8 @@ static const struct check {
     {"clock", "if the clock is corrected, keys expire early or late by the same amount",
      "time synchronisation (chrony, ntpd) that slews, there and here"},
     {"latency", "answers after the node timeout are lost votes",
-     "--node-timeout of four times the p99; a faster disk or network, a nearer node"},
+     "--node-timeout of four times the p99, at least 250ms; a faster disk or network, a nearer "
+     "node"},
 };
 
 /* What to do about errors of a server that a finding has. */
