@@ -1298,6 +1298,63 @@ static void term_while_waiting(void)
 
 /* The command hears only what was sent while it ran: a signal from the wait would end it before it has a handler, or stop
    it for as long as the lock is renewed. */
+static char journal[60]; /* JOURNAL_STREAM; "": that of stderr */
+
+/* In the child: stderr is the journal. */
+static void be_journal(void)
+{
+    struct stat status;
+    char text[60];
+
+    if (fstat(STDERR_FILENO, &status) != 0)
+        _exit(125);
+    snprintf(text, sizeof text, "%lu:%lu", (unsigned long)status.st_dev,
+             (unsigned long)status.st_ino);
+    setenv("JOURNAL_STREAM", journal[0] != '\0' ? journal : text, 1);
+}
+
+/* Each line has its level for the journal, also that of the guard. */
+static void journal_levels(void)
+{
+    struct program run;
+    const char *at;
+
+    nodes(3);
+    setup.before = be_journal;
+    is_int(redlock("acquire", "x", NULL), 64, "an error");
+    is_text(wrote(last, 'e'), "<3>redlock: acquire: -t TTL is required: the lock is not renewed\n",
+            "<3>");
+    setup.before = be_journal;
+    is_int(redlock("run", "-v", "x", "-c", "sleep 60 & exit 4", NULL), 4, "notices");
+    ok(strncmp(wrote(last, 'e'), "<7>redlock: x: acquired on ", 27) == 0, "<7>: %s",
+       wrote(last, 'e'));
+    ok(strstr(wrote(last, 'e'), "\n<5>redlock: x: the command has ended; 1 process of it ") != NULL,
+       "<5>, of the guard: %s", wrote(last, 'e'));
+    is_int(count_of(wrote(last, 'e'), "redlock: "), count_of(wrote(last, 'e'), ">redlock: "),
+           "each line has a level");
+    at = strstr(wrote(last, 'e'), "without the lock: ");
+    signal_to(at != NULL ? atoi(at + 18) : 0, SIGKILL);
+    setup.before = be_journal;
+    run = start("run", "-t", "60", "x", "-c", "exec sleep 300", NULL);
+    on_most("redlock:x");
+    ask_all("SET", "redlock:y", "another's");
+    setup.before = be_journal;
+    is_int(redlock("run", "-n", "y", "true", NULL), 75, "held by another client");
+    ok(strncmp(wrote(last, 'e'), "<5>redlock: y: ", 15) == 0, "<5>: %s", wrote(last, 'e'));
+    server_kill(&servers[2]);
+    setup.before = be_journal;
+    redlock("status", "x", NULL);
+    ok(strncmp(wrote(last, 'e'), "<4>redlock: ", 12) == 0, "<4>: %s", wrote(last, 'e'));
+    server_restart(&servers[2]);
+    signal_to(run.pid, SIGTERM);
+    ends(&run);
+    snprintf(journal, sizeof journal, "1:2");
+    setup.before = be_journal;
+    is_int(redlock("acquire", "x", NULL), 64, "stderr is not the journal of JOURNAL_STREAM");
+    ok(strncmp(wrote(last, 'e'), "redlock: ", 9) == 0, "no level: %s", wrote(last, 'e'));
+    ask_all("FLUSHALL");
+}
+
 /* SIGTTIN from a process, not from a terminal, stops no waiter: it would lose its place in the queue. */
 static void ttin_while_waiting(void)
 {
@@ -4564,6 +4621,7 @@ static const struct scenario {
     {"conflicts", conflicts},
     {"nobody_holds_it", nobody_holds_it},
     {"term_while_waiting", term_while_waiting},
+    {"journal_levels", journal_levels},
     {"ttin_while_waiting", ttin_while_waiting},
     {"other_signals_while_waiting", other_signals_while_waiting},
     {"fork_fails", fork_fails},
