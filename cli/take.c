@@ -310,17 +310,19 @@ void say_acquired(struct session *session, const char *name)
 void say_duplicates(struct session *session, const char *name)
 {
     unsigned i, count = 0, votes;
+    char may_fail[12] = "none";
 
     for (i = 0; i < target_count; i++)
         count += session->nodes[i].fault == REDLOCK_FAULT_SAME_SERVER;
     votes = target_count - count;
+    if (votes > quorum())
+        snprintf(may_fail, sizeof may_fail, "%u", votes - quorum());
     for (i = 0; i < target_count; i++)
         if (session->nodes[i].fault == REDLOCK_FAULT_SAME_SERVER &&
             (session->duplicates >> i & 1) == 0) {
             session->duplicates = (redlock_mask)(session->duplicates | 1U << i);
             say(LOG_WARNING,
-                "%s: %s is the same server as another node, and has no vote: %u vote, %u of them "
-                "may fail",
-                name, targets[i].url.address, votes, votes > quorum() ? votes - quorum() : 0);
+                "%s: %s is the same server as another node: %u vote%s of %u, %s may fail", name,
+                targets[i].url.address, votes, votes == 1 ? "" : "s", target_count, may_fail);
         }
 }

@@ -2385,7 +2385,7 @@ static void listed_twice(void)
     const char *messages;
     struct program run;
 
-    nodes(2);
+    nodes(4);
     snprintf(list, sizeof list, "%s,%s,%s", servers[0].address, servers[0].local,
              servers[1].address);
     run = start("run", "-q", "-t", "3", "-N", list, "x", "-c", "sleep 3; exit 4", NULL);
@@ -2395,8 +2395,14 @@ static void listed_twice(void)
            messages);
     is_int(redlock("acquire", "-q", "-t", "60", "-N", list, "y", NULL), 0, "the same by acquire");
     ok(count_of(wrote(last, 'e'), "is the same server as another node") == 1 &&
-           strstr(wrote(last, 'e'), ": 2 vote, 0 of them may fail\n") != NULL,
+           strstr(wrote(last, 'e'), ": 2 votes of 3, none may fail\n") != NULL,
        "one warning, which says what it costs: %s", wrote(last, 'e'));
+    is_int(redlock("acquire", "-q", "-t", "60", "-N", list_of(4, ""), "-N", servers[3].local, "z",
+                   NULL),
+           0, "one of five is listed twice");
+    ok(strstr(wrote(last, 'e'), "is the same server as another node: 4 votes of 5, 1 may fail\n") !=
+           NULL,
+       "one may fail: %s", wrote(last, 'e'));
     ask_all("FLUSHALL");
     no_key_left("then");
 }
