@@ -341,6 +341,8 @@ void say_duplicates(struct session *session, const char *name);
 int failure_status(const enum redlock_fault *faults);
 /* Says that only so many nodes "granted" it, "answered" or whatever they had to do. The reasons of the others come after it. */
 void say_no_quorum(const char *name, unsigned count, const char *did);
+/* Says on how many nodes a release succeeded, if they are too few. */
+void say_unconfirmed(const struct session *session, const char *name, enum level level);
 /* The outcome of a release. Returns 1, with a message, if too few nodes confirmed it because the key now has a value that is not a
    lock. */
 int is_lost_to_foreign(const struct session *session, const char *name, enum redlock_status status);

@@ -23,6 +23,18 @@ void say_no_quorum(const char *name, unsigned count, const char *did)
         quorum());
 }
 
+void say_unconfirmed(const struct session *session, const char *name, enum level level)
+{
+    const struct redlock_lock *lock = session->lock;
+    unsigned count =
+        count_nodes(lock->granted | lock->refused); /* refused: the key was not there */
+
+    say(level,
+        "%s: no quorum: %u of %u nodes confirmed the release, %u needed; the lock expires with its "
+        "ttl at the latest",
+        name, count, target_count, quorum());
+}
+
 /* For each result of the library: exit status, message. */
 static const struct outcome {
     enum redlock_status status;
@@ -35,8 +47,7 @@ static const struct outcome {
     {REDLOCK_LOST, EXIT_LOST, "the lock is lost: it expired, or another client has it"},
     {REDLOCK_EXPIRED, EXIT_LOST, "the lock had already expired or been released"},
     {REDLOCK_UNREACHABLE, EXIT_UNAVAILABLE, "no quorum"},
-    {REDLOCK_UNCONFIRMED, EXIT_UNAVAILABLE,
-     "no quorum of nodes confirmed the release; the lock expires with its ttl at the latest"},
+    {REDLOCK_UNCONFIRMED, EXIT_UNAVAILABLE, "no quorum"},
     {REDLOCK_TOO_LATE, EXIT_UNAVAILABLE,
      "acquired too late: the nodes took so long that none of the ttl was left"},
     {REDLOCK_DENIED, EXIT_DENIED, "no quorum"},
@@ -123,6 +134,8 @@ int explain(const struct session *session, const char *name, enum redlock_status
             target_count - count_nodes(lock->granted | lock->refused), target_count);
     else if (status == REDLOCK_UNREACHABLE || status == REDLOCK_DENIED)
         say_no_quorum(name, count_nodes(lock->granted), "granted");
+    else if (status == REDLOCK_UNCONFIRMED)
+        say_unconfirmed(session, name, LOG_ERROR);
     else
         say(LOG_ERROR, "%s: %s", name, status_text(status));
     if (result == EXIT_UNAVAILABLE || result == EXIT_DENIED || result == EXIT_CONFIG)

@@ -411,7 +411,10 @@ static void end_hold(void)
         say(LOG_ERROR, "%s: another client took the name before the lock was released", run.name);
         run.lost = 1;
     } else if (held && status != REDLOCK_OK) {
-        say(LOG_WARNING, "%s: %s", run.name, status_text(status));
+        if (status == REDLOCK_UNCONFIRMED)
+            say_unconfirmed(&session, run.name, LOG_WARNING);
+        else
+            say(LOG_WARNING, "%s: %s", run.name, status_text(status));
         say_errors(&session, LOG_WARNING);
     }
 }
