@@ -578,7 +578,7 @@ static int failure(void)
     return failure_status(faults);
 }
 
-/* 0: at least one of the names is held; of slots: all of them. 1: else. */
+/* 0: at least one of the names, or of what the patterns have found, is held; of slots: all of them. 1: else. */
 static int result_of(int is_list)
 {
     unsigned n, held = 0, unknown = 0;
@@ -597,14 +597,14 @@ static int result_of(int is_list)
     if (is_cut)
         say(LOG_ERROR, "there are more than %d locks: ask for fewer with a PATTERN",
             (int)LOCKS_MAX - 1);
-    if (count_answers() < quorum() || (unknown > 0 && !is_list))
+    if (count_answers() < quorum() || (unknown > 0 && (!is_list || held == 0)))
         return failure();
     say_silent();
     if (is_cut)
         return EXIT_UNAVAILABLE;
     if (options.slots > 0)
         return held < (unsigned)options.slots;
-    return is_list || held > 0 ? 0 : 1;
+    return held > 0 ? 0 : 1;
 }
 
 /* --mine, --here: 0 if the caller, or a process of this host, holds the lock. Prints nothing on stdout. */

@@ -3992,9 +3992,9 @@ static void list(void)
     unsigned i;
 
     nodes(3);
-    is_int(redlock("status", NULL), 0, "no locks");
+    is_int(redlock("status", NULL), 1, "no locks: 1");
     is_text(wrote(last, 'o'), "", "no locks: prints nothing");
-    is_int(redlock("status", "--json", "z*", NULL), 0, "no locks: --json");
+    is_int(redlock("status", "--json", "z*", NULL), 1, "no locks: --json");
     is_text(wrote(last, 'o'), "", "no locks: --json prints nothing");
     run = start("run", "-l", "my\x1b[1mjob", "--fence", "beta", "sleep", "60", NULL);
     on_all("redlock:beta");
@@ -4005,6 +4005,12 @@ static void list(void)
     ask_all("SET", "other:key", "v");
     ask_all("SET", "redlock", "v");
     is_int(redlock("status", NULL), 0, "locks");
+    is_int(redlock("status", "z*", NULL), 1, "a pattern that matches none of them: 1");
+    is_int(redlock("status", "nope", "z*", NULL), 1, "the same, and the name of a free lock: 1");
+    ok(shows(last, "^nope +free "), "the output has the name");
+    is_int(redlock("status", "remn*", NULL), 1, "a pattern that matches only a key left over: 1");
+    is_int(redlock("status", "nope", "q*", NULL), 0, "a pattern that matches a key in use: 0");
+    is_int(redlock("status", NULL), 0, "locks, again");
     is_int(count_of(wrote(last, 'o'), "\n"), 6,
            "a heading and five lines, without the counter of fencing tokens");
     snprintf(token, sizeof token, "/%d (my\\x1b[1mjob)\n", run.pid);
@@ -4067,7 +4073,7 @@ static void odd_lists(void)
     nodes(3);
     setenv("P", program, 1);
     liar = babbles(address, sizeof address, page, sizeof page - 1);
-    is_int(redlock("status", "-N", address, NULL), 0, "a server lists a key without the prefix");
+    is_int(redlock("status", "-N", address, NULL), 1, "a server lists a key without the prefix");
     is_text(wrote(last, 'o'), "", "it is left out");
     signal_to(liar, SIGKILL);
     waitpid(liar, NULL, 0);
