@@ -348,6 +348,8 @@ void say_unconfirmed(const struct session *session, const char *name, enum level
 int is_lost_to_foreign(const struct session *session, const char *name, enum redlock_status status);
 /* The exit status for this outcome, after a message on stderr. */
 int explain(const struct session *session, const char *name, enum redlock_status status);
+/* Says that no client has a quorum: the lock is free on so many nodes, taken on so many, and unknown on the rest. */
+void say_no_holder(const char *name, unsigned is_free, unsigned taken);
 /* The outcome as part of a message. */
 const char *status_text(enum redlock_status status);
 

@@ -69,6 +69,13 @@ const char *status_text(enum redlock_status status)
     return outcome_of(status)->text;
 }
 
+void say_no_holder(const char *name, unsigned is_free, unsigned taken)
+{
+    say(LOG_ERROR, "%s: %s: free on %u, taken on %u, unknown on %u of %u nodes", name,
+        status_text(REDLOCK_CONTENDED), is_free, taken, target_count - is_free - taken,
+        target_count);
+}
+
 /* Prints a message if the key of this lock holds something that is not a lock. Returns on how many nodes. */
 static unsigned say_foreign(const struct session *session, const char *name)
 {
@@ -129,9 +136,7 @@ int explain(const struct session *session, const char *name, enum redlock_status
         result = failure_status(faults);
     }
     if (status == REDLOCK_CONTENDED)
-        say(LOG_ERROR, "%s: %s: free on %u, taken on %u, unknown on %u of %u nodes", name,
-            status_text(status), count_nodes(lock->granted), count_nodes(lock->refused),
-            target_count - count_nodes(lock->granted | lock->refused), target_count);
+        say_no_holder(name, count_nodes(lock->granted), count_nodes(lock->refused));
     else if (status == REDLOCK_UNREACHABLE || status == REDLOCK_DENIED)
         say_no_quorum(name, count_nodes(lock->granted), "granted");
     else if (status == REDLOCK_UNCONFIRMED)

@@ -221,6 +221,7 @@ struct lock {
     enum { UNKNOWN, FREE, HELD, IN_USE } state; /* IN_USE: by a key that is not a lock */
     const struct seen *best; /* one of the most frequent value; NULL: no node has the key */
     unsigned nodes;          /* how many have it */
+    unsigned taken, is_free; /* how many have any value; how many have none, and no error */
     long left_ms; /* until fewer than a quorum of nodes have the value; or as in struct seen */
     long waiting; /* the largest number that a quorum confirms */
 };
@@ -289,7 +290,7 @@ static void count_nodes_of(struct lock *lock, const struct seen *const *seen)
 /* A lock is held if a quorum of nodes has the same value. It is free if the nodes that do not answer could not change that. */
 static struct lock conclude(const char *name)
 {
-    struct lock lock = {name, UNKNOWN, NULL, 0, UNKNOWN_TIME, UNKNOWN_COUNT};
+    struct lock lock = {name, UNKNOWN, NULL, 0, 0, 0, UNKNOWN_TIME, UNKNOWN_COUNT};
     const struct seen *seen[REDLOCK_NODES_MAX];
     long left[REDLOCK_NODES_MAX], waiting[REDLOCK_NODES_MAX];
     unsigned i, lefts = 0, counts = 0, silent = 0;
@@ -299,9 +300,11 @@ static struct lock conclude(const char *name)
     for (i = 0; i < target_count; i++) {
         seen[i] = find(i, key);
         silent += seen[i] == NULL && view_of(i)->result.error[0] != '\0' && !counts_once(i);
+        lock.is_free += seen[i] == NULL && view_of(i)->result.error[0] == '\0';
     }
     count_nodes_of(&lock, seen);
     for (i = 0; i < target_count && lock.best != NULL; i++) {
+        lock.taken += seen[i] != NULL;
         if (seen[i] != NULL && seen[i]->waiting != UNKNOWN_COUNT)
             waiting[counts++] = seen[i]->waiting;
         if (seen[i] != NULL && equal(seen[i], lock.best))
@@ -566,14 +569,19 @@ static void say_silent(void)
     say_reasons(LOG_WARNING, reason);
 }
 
+/* Too few nodes answer; or those that do cannot tell whether a lock is held. */
 static int failure(void)
 {
     enum redlock_fault faults[REDLOCK_NODES_MAX];
-    unsigned i;
+    unsigned i, n, answered = count_answers();
 
     for (i = 0; i < target_count; i++)
         faults[i] = view_of(i)->result.fault;
-    say_no_quorum("status", count_answers(), "answered");
+    if (answered < quorum())
+        say_no_quorum("status", answered, "answered");
+    for (n = 0; n < row_count && answered >= quorum(); n++)
+        if (rows[n].state == UNKNOWN)
+            say_no_holder(rows[n].name, rows[n].is_free, rows[n].taken);
     say_silent();
     return failure_status(faults);
 }

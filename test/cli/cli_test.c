@@ -2760,6 +2760,36 @@ static void status(void)
     no_key_left("then");
 }
 
+/* A majority of nodes answers, and still cannot tell whether the lock is held. */
+static void undecided(void)
+{
+    nodes(3);
+    ask(0, "SET", "redlock:x", "one");
+    server_kill(&servers[2]);
+    is_int(redlock("status", "x", NULL), 69, "one has it, one is free, one is down: 69");
+    ok(strstr(wrote(last, 'e'), "redlock: x: no client has a quorum: free on 1, taken on 1, "
+                                "unknown on 1 of 3 nodes\n") != NULL &&
+           strstr(wrote(last, 'e'), servers[2].address) != NULL,
+       "the message counts them, and names the node that is down: %s", wrote(last, 'e'));
+    ok(strstr(wrote(last, 'e'), "no quorum: ") == NULL,
+       "it does not say that a majority is missing");
+    is_int(redlock("status", "x*", NULL), 69, "a pattern that finds only this lock: 69");
+    ok(strstr(wrote(last, 'e'), "x: no client has a quorum: free on 1, ") != NULL,
+       "the same words");
+    is_int(redlock("status", "--here", "x", NULL), 69, "--here: 69");
+    ok(strstr(wrote(last, 'e'), "x: no client has a quorum: free on 1, ") != NULL,
+       "the same words");
+    is_int(redlock("run", "-n", "x", "true", NULL), 69, "run -n: 69");
+    ok(strstr(wrote(last, 'e'), "x: no client has a quorum: free on 1, taken on 1, ") != NULL,
+       "so says run -n: %s", wrote(last, 'e'));
+    ask(1, "SET", "redlock:x", "two");
+    is_int(redlock("status", "x", NULL), 69, "two have different values, one is down: 69");
+    ok(strstr(wrote(last, 'e'), ": free on 0, taken on 2, unknown on 1 of 3 nodes\n") != NULL,
+       "the message counts both as taken");
+    ask(0, "SET", "redlock:x", "two");
+    is_int(redlock("status", "x", NULL), 0, "two have the same value, one is down: 0");
+}
+
 /* The name is in use by something that is not a lock: each verb reports this. */
 static void foreign_keys(void)
 {
@@ -4654,6 +4684,7 @@ static const struct scenario {
     {"far_node", far_node},
     {"force", force},
     {"status", status},
+    {"undecided", undecided},
     {"foreign_keys", foreign_keys},
     {"node_lists", node_lists},
     {"slow_names", slow_names},
