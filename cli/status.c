@@ -558,7 +558,7 @@ static unsigned count_answers(void)
     return answered;
 }
 
-/* Names the nodes that have not answered all questions, with their errors. */
+/* Names the nodes that have not answered all questions, with their errors; behind a message that says how many. */
 static void say_silent(void)
 {
     const char *reason[REDLOCK_NODES_MAX];
@@ -607,6 +607,8 @@ static int result_of(int is_list)
             (int)LOCKS_MAX - 1);
     if (count_answers() < quorum() || (unknown > 0 && (!is_list || held == 0)))
         return failure();
+    if (count_answers() < target_count)
+        say(LOG_WARNING, "status: only %u of %u nodes count", count_answers(), target_count);
     say_silent();
     if (is_cut)
         return EXIT_UNAVAILABLE;

@@ -2763,6 +2763,8 @@ static void status(void)
 /* A majority of nodes answers, and still cannot tell whether the lock is held. */
 static void undecided(void)
 {
+    char text[120];
+
     nodes(3);
     ask(0, "SET", "redlock:x", "one");
     server_kill(&servers[2]);
@@ -2788,6 +2790,10 @@ static void undecided(void)
        "the message counts both as taken");
     ask(0, "SET", "redlock:x", "two");
     is_int(redlock("status", "x", NULL), 0, "two have the same value, one is down: 0");
+    snprintf(text, sizeof text,
+             "redlock: status: only 2 of 3 nodes count\nredlock:   %.31s: ", servers[2].address);
+    ok(strncmp(wrote(last, 'e'), text, strlen(text)) == 0, "a headline, then the node: %s",
+       wrote(last, 'e'));
 }
 
 /* The name is in use by something that is not a lock: each verb reports this. */
