@@ -238,8 +238,8 @@ static void report_renewal(uint64_t now, int is_renewed)
     } else if (has_failed() && now >= run.fail_us) {
         run.is_failing = 1;
         run.fail_us = now + (uint64_t)lock->ttl_ms * 200;
-        say(LOG_WARNING, "%s: renewal failed: %u of %u nodes confirmed it; %ld s left", run.name,
-            count_nodes(lock->granted), target_count, seconds_left(now));
+        say(LOG_WARNING, "%s: renewal failed: fewer than %u of %u nodes confirmed it; %ld s left",
+            run.name, quorum(), target_count, seconds_left(now));
         say_errors(&session, LOG_WARNING);
     }
 }
