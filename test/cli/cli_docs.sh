@@ -31,7 +31,7 @@ section() { # NAME - from its heading to the next one
     awk -v name="$1" '/^[A-Z]/ { inside = $0 == name } inside' "$folder/page"
 }
 # the notes list features that do not exist
-awk '/^[A-Z]/ { inside = $0 != "NOTES" } inside' "$folder/page" | sed 's/| jq .*//' >"$folder/body"
+awk '/^[A-Z]/ { inside = $0 != "NOTES" } inside' "$folder/page" | sed 's/| jq .*//; s/^ *set -e$//' >"$folder/body"
 
 # without those that are only in the file
 sed -n '/option_spec {/,/^};/p' cli/options.c | grep -v ' IN_FILE,' >"$folder/specs"
@@ -125,16 +125,23 @@ runs() { # replaces absolute paths of commands by `true`; succeeds
 check 'the examples of redlock run work' runs
 script() {
     { echo 'step1() { redlock status deploy; }; step2() { step1; }'
-        section EXAMPLES | sed -n '/token=/,/step2/p'; } >"$folder/script"
+        section EXAMPLES | sed -n '/^ *set -e$/p; /token=/,/step2/p'; } >"$folder/script"
     sh "$folder/script" | tee /dev/stderr | grep -c '^deploy  *held ' | grep -qx 2 && ! redlock status deploy
 }
 check 'the lock for several commands is held during both, and not after' script
 ended_script() { # bash runs the EXIT trap after any signal, and dash does not
     { echo 'step1() { redlock status deploy; }; step2() { kill $$; }'
-        section EXAMPLES | sed -n '/token=/,/step2/p'; } >"$folder/script"
+        section EXAMPLES | sed -n '/^ *set -e$/p; /token=/,/step2/p'; } >"$folder/script"
     sh "$folder/script" | tee /dev/stderr | grep -q '^deploy  *held ' && ! redlock status deploy
 }
 check 'nor after a signal' ended_script
+lost_script() { # the lock is gone before the script releases it
+    { echo 'step1() { :; }; step2() { for n in 1 2 3; do redis-cli -s "$folder/$n.sock" DEL redlock:deploy; done; }'
+        section EXAMPLES | sed -n '/^ *set -e$/p; /token=/,/step2/p'; } >"$folder/script"
+    folder=$folder sh "$folder/script"
+    [ $? -eq 79 ]
+}
+check 'it ends with 79 if the lock is lost before it is released' lost_script
 itself() {
     { section EXAMPLES | sed -n '/redlock status --mine/p'; echo 'echo "$REDLOCK_NAME $1"'; } >"$folder/itself"
     chmod +x "$folder/itself"
