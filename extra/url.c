@@ -205,7 +205,10 @@ static const char *url_host(struct url_text *text, struct redlock_url *url, int 
         digits.at++;
         if (url_number(&digits, 1, 65535, &port) != NULL) {
             text->at = digits.at;
-            return "a port is a number from 1 to 65535";
+            return in_url && url->password[0] == '\0'
+                       ? "a port is a number from 1 to 65535; in a password / is %2F, % is %25, a "
+                         "comma is %2C"
+                       : "a port is a number from 1 to 65535";
         }
         text->at = text->end;
     }

@@ -12,9 +12,9 @@
    Schemes and hosts in upper case are the same; a v6 may name an interface, [fe80::1%eth0], whose %
    is %25 in a URL. `:password@` is a password without a user. `x@` is refused: some clients read it
    as a user, some as a password. The user ends at the first colon, both at the last @ before the
-   first slash, so an @ in a password needs no escape; a comma, a blank, a slash do: %2C, %20, %2F.
-   A plus is a plus. Sources: RFC 3986; the "redis" scheme in IANA's registry; for what is more,
-   what the clients of Redis and Valkey accept.
+   first slash, so an @ in a password needs no escape; a comma, a blank, a slash, a % do: %2C, %20,
+   %2F, %25. A plus is a plus. Sources: RFC 3986; the "redis" scheme in IANA's registry; for what is
+   more, what the clients of Redis and Valkey accept.
 
    No allocation, no global; calls mem* and str* only. Any thread.
 

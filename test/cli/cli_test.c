@@ -2858,6 +2858,9 @@ static void node_lists(void)
     is_config_error("redis://:" SECRET "@127.0.0.1,redis://h:99999", "a bad port",
                     "node 2, column ");
     is_config_error("redis://u:" SECRET "@h:port", "a word as port", "column 21");
+    is_config_error("redis://u:pa/" SECRET "@h", "a / in a password",
+                    "a port is a number from 1 to 65535; in a password / is %2F, % is %25, ");
+    is_config_error("redis://u:pa," SECRET "@h", "a comma in a password", "a comma is %2C");
     is_config_error("http://u:" SECRET "@h", "an unknown scheme", "node 1, column 1 of");
     is_config_error("rediss://:" SECRET "@h", "TLS", "stunnel");
     is_config_error("valkeys://h", "TLS",
