@@ -152,7 +152,7 @@ static int release_by_force(int count, char **words)
         deleted += all[i].deleted != 0;
     }
     if (answered < quorum()) {
-        say_no_quorum(words[0], answered, "answered");
+        say_no_quorum(words[0], answered, what_failed(faults));
         say_reasons(LOG_ERROR, reason);
         return failure_status(faults);
     }

@@ -339,6 +339,8 @@ void say_duplicates(struct session *session, const char *name);
 
 /* The exit status if there is no quorum, from the fault of each node: 77 if denials alone prevent a quorum, 78 if TLS does, else 69. */
 int failure_status(const enum redlock_fault *faults);
+/* What too few nodes did, for say_no_quorum: "permit it" if denials alone prevent a quorum, else "answered". */
+const char *what_failed(const enum redlock_fault *faults);
 /* Says that only so many nodes "granted" it, "answered" or whatever they had to do. The reasons of the others come after it. */
 void say_no_quorum(const char *name, unsigned count, const char *did);
 /* Says on how many nodes a release succeeded, if they are too few. */

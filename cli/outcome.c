@@ -17,6 +17,11 @@ int failure_status(const enum redlock_fault *faults)
     return denied > spare ? EXIT_DENIED : tls > spare ? EXIT_CONFIG : EXIT_UNAVAILABLE;
 }
 
+const char *what_failed(const enum redlock_fault *faults)
+{
+    return failure_status(faults) == EXIT_DENIED ? "permit it" : "answered";
+}
+
 void say_no_quorum(const char *name, unsigned count, const char *did)
 {
     say(LOG_ERROR, "%s: no quorum: %u of %u nodes %s, %u needed", name, count, target_count, did,

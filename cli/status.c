@@ -578,7 +578,7 @@ static int failure(void)
     for (i = 0; i < target_count; i++)
         faults[i] = view_of(i)->result.fault;
     if (answered < quorum())
-        say_no_quorum("status", answered, "answered");
+        say_no_quorum("status", answered, what_failed(faults));
     for (n = 0; n < row_count && answered >= quorum(); n++)
         if (rows[n].state == UNKNOWN)
             say_no_holder(rows[n].name, rows[n].is_free, rows[n].taken);

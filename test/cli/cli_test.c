@@ -3268,10 +3268,12 @@ static void passwords(void)
     is_int(redlock("acquire", "-t", "60", "x", NULL), 77, "a wrong password: acquire");
     is_int(redlock("status", "x", NULL), 77, "a wrong password: status");
     is_int(redlock("status", NULL), 77, "a wrong password: list");
-    ok(strstr(wrote(last, 'e'), "status: no quorum: 0 of 3 nodes answered, 2 needed\n") != NULL,
-       "stderr has: no quorum: 0 of 3 nodes answered, 2 needed");
+    ok(strstr(wrote(last, 'e'), "status: no quorum: 0 of 3 nodes permit it, 2 needed\n") != NULL,
+       "stderr has: no quorum: 0 of 3 nodes permit it, 2 needed");
     is_int(redlock("release", "--force", "00000000", "x", NULL), 77,
            "a wrong password: release --force");
+    ok(strstr(wrote(last, 'e'), "x: no quorum: 0 of 3 nodes permit it, 2 needed\n") != NULL,
+       "stderr has the same words");
     snprintf(list, sizeof list, "%040d", 0);
     is_int(redlock_with(list, "release", "x", NULL), 77, "a wrong password: release");
     is_int(count_of(wrote(last, 'e'), ": WRONGPASS "), 1, "it says why, once for all nodes");
@@ -4181,6 +4183,8 @@ static void denied_lists(void)
     is_int(redlock("status", "-N", list_of(3, "redis://locker:" SECRET "@"), NULL), 77,
            "SCAN is not permitted: 77");
     ok(strstr(wrote(last, 'e'), "NOPERM") != NULL, "stderr has: NOPERM");
+    ok(strstr(wrote(last, 'e'), "status: no quorum: 0 of 3 nodes permit it, 2 needed\n") != NULL,
+       "it does not say that the nodes did not answer: %s", wrote(last, 'e'));
     ask_all("ACL", "SETUSER", "locker", "+scan");
     is_int(redlock("status", "-N", list_of(3, "redis://locker:" SECRET "@"), "k*", NULL), 0,
            "the README's permissions and SCAN are enough");
