@@ -183,13 +183,15 @@ cmake_project() { # FILE
     { printf 'cmake_minimum_required(VERSION 3.10)\nproject(app C)\nadd_executable(app lock.c)\n'; cat "$1"; } >"$folder/project/CMakeLists.txt"
     cmake -S "$folder/project" -B "$folder/project/build" && cmake --build "$folder/project/build" && "$folder/project/build/app"
 }
-conf() { # FILE - a server with this configuration accepts the user
+conf() { # FILE - a server with this configuration accepts the user, also with a new password
     hold_ports 1
     { sed "s/^port .*/port $ports/; s/^bind .*/bind 127.0.0.1/" "$1"; echo "dir $folder"; } >"$folder/redis.conf"
     tied redis-server "$folder/redis.conf" >"$folder/redis.log" &
     servers="$servers $!"
     until_so answers_port "$ports" && redis-cli -p "$ports" PING | grep NOAUTH &&
-        REDLOCK_NODES=redis://locker:PASSWORD@127.0.0.1:$ports redlock run name -- echo held | grep -x held
+        REDLOCK_NODES=redis://locker:PASSWORD@127.0.0.1:$ports redlock run name -- echo held | grep -x held &&
+        redis-cli -p "$ports" --no-auth-warning --user admin --pass ADMIN-PASSWORD ACL SETUSER locker '>NEW' '<PASSWORD' | grep -x OK &&
+        REDLOCK_NODES=redis://locker:NEW@127.0.0.1:$ports redlock run name -- echo held | grep -x held
 }
 answers_port() { redis-cli -p "$1" PING | grep .; }
 cron() { # FILE - runs its commands, with `true` instead of the job
