@@ -540,6 +540,23 @@ static void print_text(int check)
         print_advice(check);
 }
 
+/* The names of the checks that have findings, on the first line. */
+static void print_names(void)
+{
+    const char *before = ": ";
+    unsigned i;
+    int n;
+
+    for (n = 0; n < CHECKS; n++) {
+        for (i = 0; i < target_count && exams[i].finding[n].verdict < WARN; i++)
+            continue;
+        if (i < target_count) {
+            printf("%s%s", before, checks[n].name);
+            before = ", ";
+        }
+    }
+}
+
 static void print_nodes(void)
 {
     char version[sizeof exams->version * 4];
@@ -643,8 +660,10 @@ int verb_check(int count, char **words)
             print_json(n);
         print_json_nodes();
     } else {
-        printf("REDLOCK %s - %u of %u nodes usable, quorum %u\n", status_names[status], usable,
+        printf("REDLOCK %s - %u of %u nodes usable, quorum %u", status_names[status], usable,
                target_count, quorum());
+        print_names();
+        printf("\n");
         for (n = 0; n < CHECKS && !options.quiet; n++)
             print_text(n);
         if (!options.quiet)

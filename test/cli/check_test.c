@@ -764,11 +764,17 @@ static void forms(void)
     snprintf(nodes, sizeof nodes, "%s,127.0.1.1:1,127.0.1.2:1", at(0));
     run(nodes, "");
     ok(status == 2 &&
-           strncmp(output, "REDLOCK CRITICAL - 1 of 3 nodes usable, quorum 2\n", 49) == 0 &&
+           strncmp(output, "REDLOCK CRITICAL - 1 of 3 nodes usable, quorum 2: reachable\n", 60) ==
+               0 &&
            count("\nfail    reachable         connect: Connection refused  "
                  "[127.0.1.1:1 127.0.1.2:1]\n") == 1 &&
            count("        why: ") == 1 && count("        fix: ") == 1,
        "text: a fault of two nodes is printed once, with a reason and a fix");
+    snprintf(nodes, sizeof nodes, "%s,127.0.1.1:1", at(0));
+    run(nodes, "-q");
+    ok(strcmp(output,
+              "REDLOCK CRITICAL - 1 of 2 nodes usable, quorum 2: node count, reachable\n") == 0,
+       "-q: the line names the findings, each once: %s", output);
     snprintf(command, sizeof command, "perl -MJSON::PP -ne 'decode_json($_)' %s", record);
     ok(system(command) == 0, "each line of all JSON output is valid");
 }
