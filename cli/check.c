@@ -48,7 +48,7 @@ static const struct check {
 } checks[CHECKS] = {
     {"node count", "a lock needs a majority: an even number helps no more than one less",
      "3 or 5 servers that fail independently"},
-    {"reachable", "a node that does not answer in time has no vote",
+    {"reachable", "a node that does not answer in time, or does not let the client in, has no vote",
      "see that it runs, its address, bind, protected-mode, firewalls; or raise --node-timeout"},
     {"server kind", "replicas, sentinels and clusters lose locks with a failover",
      "independent masters, with cluster-enabled no"},

@@ -449,6 +449,8 @@ static void credentials(void)
     only("wrong password", 1, "reachable", "fail", "WRONGPASS");
     ok(strstr(output, "user and password in the address") != NULL,
        "the advice belongs to this error");
+    ok(strstr(output, "or does not let the client in, has no vote") != NULL,
+       "so does the reason: the node has answered");
     snprintf(node, sizeof node, "redis://:%s2@%s", PASSWORD, at(0));
     check(with(node), "");
     is_int(status, 0, "right password");
