@@ -135,7 +135,8 @@ static void say_left(uint64_t now)
 
     guard.notice_us = now + (uint64_t)NOTICE_MS * 1000;
     if (guard.limit_us != UINT64_MAX)
-        snprintf(then, sizeof then, "killed in %ld s", (long)((guard.limit_us - now) / 1000000));
+        snprintf(then, sizeof then, "killed in %ld s",
+                 (long)((guard.limit_us - now + 999999) / 1000000));
     else
         snprintf(then, sizeof then, "%s-k sets a limit",
                  options.keep_going ? "" : "the lock is kept; ");
