@@ -128,10 +128,10 @@ unsigned quorum(void); /* the number of nodes that a lock needs */
 /* Reads addresses and passwords, looks up names (names_load), and sets options.node_timeout_ms if it was not
    given; exits with 78 and a message if the list is not usable. A name that is not resolved is an unreachable node. */
 void nodes_load(void);
-/* Prints why nodes failed, equal reasons in one line; one for each node, "": none. */
-void say_reasons(enum level level, const char *const *reason);
 /* The same, but one node may be listed twice: for check. */
 void nodes_read(void);
+/* Prints why nodes failed, equal reasons in one line; one for each node, "": none. */
+void say_reasons(enum level level, const char *const *reason);
 /* 1: an address in the list has a password, or may have one, as the list is not valid. */
 int nodes_have_password(const char *list);
 /* Exits with 78 and a message that begins with `where` if this is not a list of nodes. */
