@@ -1031,6 +1031,8 @@ static void conflicts(void)
     is_int(redlock("run", "-w", "0", "x", "true", NULL), 75, "-w 0 is -n");
     is_int(redlock("run", "-n", "-E", "0", "x", "true", NULL), 0, "-E 0");
     is_text(wrote(last, 'e'), "", "-E 0: no message, so cron sends no mail");
+    is_int(redlock("run", "-v", "-n", "-E", "0", "x", "true", NULL), 0, "-E 0 -v");
+    ok(strstr(wrote(last, 'e'), "x: held by another client: id ") != NULL, "-v: the holder");
     is_int(redlock("run", "-n", "-E", "255", "x", "true", NULL), 255, "-E 255");
     is_int(redlock("run", "-n", "-q", "x", "true", NULL), 75, "-q");
     is_text(wrote(last, 'e'), "", "-q: no message");
