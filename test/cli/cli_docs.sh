@@ -31,7 +31,7 @@ section() { # NAME - from its heading to the next one
     awk -v name="$1" '/^[A-Z]/ { inside = $0 == name } inside' "$folder/page"
 }
 # the notes list features that do not exist
-awk '/^[A-Z]/ { inside = $0 != "NOTES" } inside' "$folder/page" | sed 's/| jq .*//; s/^ *set -e$//' >"$folder/body"
+awk '/^[A-Z]/ { inside = $0 != "NOTES" } inside' "$folder/page" | sed 's/jq .*//; s/^ *set -e$//' >"$folder/body"
 
 # without those that are only in the file
 sed -n '/option_spec {/,/^};/p' cli/options.c | grep -v ' IN_FILE,' >"$folder/specs"
@@ -150,9 +150,11 @@ itself() {
 }
 check 'the script that starts itself again under a lock' itself
 
-metrics() { # FILE - what a textfile collector of Prometheus reads
-    [ "$(wc -l <"$1")" -eq 4 ] || return 1
-    redlock run 'a "b"' sh "$1" | sort | tee /dev/stderr >"$folder/text"
+metrics() { # FILE - what a textfile collector of Prometheus reads; fails if too few nodes answer
+    [ "$(wc -l <"$1")" -eq 5 ] || return 1
+    (cd "$folder" && sh "$1") && [ -f "$folder/locks.json" ] || return 1 # no lock is held
+    (cd "$folder" && REDLOCK_NODES=127.0.0.1:1 sh "$1") && return 1
+    (cd "$folder" && redlock run 'a "b"' sh "$1") | sort | tee /dev/stderr >"$folder/text"
     printf '%s\n' 'redlock_lock_held{name="a \"b\""} 1' 'redlock_lock_nodes{name="a \"b\""} 3' 'redlock_lock_waiting{name="a \"b\""} 0' | cmp - "$folder/text"
 }
 section EXAMPLES | sed -n '/redlock status --json/,/lock_waiting/p' >"$folder/metrics"
