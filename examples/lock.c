@@ -36,7 +36,8 @@ int main(int argc, char **argv)
     if (status != REDLOCK_OK) {
         fprintf(stderr, "redlock:pump: %s\n", redlock_strerror(status));
         for (i = 0; i < count; i++)
-            fprintf(stderr, "  %s: %s\n", nodes[i].address, nodes[i].error);
+            if (nodes[i].error[0] != '\0')
+                fprintf(stderr, "  %s: %s\n", nodes[i].address, nodes[i].error);
     }
     redlock_deinit(&client);
     return status != REDLOCK_OK;

@@ -316,8 +316,15 @@ without_servers() {
     sed "s/7001/$1/; s/7002/$2/; s/7003/$3/" "$first" >lonely.c
     gcc -std=c99 -I. -Iextra lonely.c build/libredlock.a -o lonely || return 1
     timeout 1 ./lonely >"$folder/out" 2>"$folder/err"
-    [ $? -eq 1 ] && [ ! -s "$folder/out" ] && cat "$folder/err" && [ "$(wc -l <"$folder/err")" -eq 1 ] &&
-        grep -q 'too few nodes.*refused' "$folder/err"
+    [ $? -eq 1 ] && [ ! -s "$folder/out" ] && cat "$folder/err" && [ "$(wc -l <"$folder/err")" -eq 4 ] &&
+        grep -q 'too few nodes' "$folder/err" && [ "$(grep -c ': .*refused' "$folder/err")" -eq 3 ]
 }
-check 'README: without a server the first program says so in one line, within a second' without_servers
+check 'README: without a server the first program says so, and why of each node, within a second' without_servers
+with_a_name() {
+    sed 's/127.0.0.1:7003/localhost:7003/' "$first" >lonely.c
+    gcc -std=c99 -I. -Iextra lonely.c build/libredlock.a -o lonely && ! ./lonely 2>"$folder/err" || return 1
+    cat "$folder/err"
+    grep -q '^localhost:7003: not a numeric address' "$folder/err"
+}
+check 'README: the first program says which address is not numeric' with_a_name
 grep -q . "$folder/list" && [ "$first_port" ] && done_testing
