@@ -94,9 +94,11 @@ cat >"$folder/around.c" <<'END'
 #include "url.h"
 #include <inttypes.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #ifndef TTL_MS
 #define TTL_MS 30000
 #endif
@@ -143,7 +145,7 @@ statements() { # FILE KIND
     # shellcheck disable=SC2046,SC2086 # lists of words
     gcc -std=c99 -D_POSIX_C_SOURCE=200809L $strict -I. -Iextra -DBLOCK="\"$1\"" \
         $(case $2 in *held*) echo -DHELD ;; *lost*) echo -DTTL_MS=900 ;; esac) \
-        around.c build/libredlock.a -o around || return 1
+        around.c build/libredlock.a -pthread -o around || return 1
     case $2 in *lost*)
         { sleep 0.5; for port in $all; do redis-cli -p "$port" DEL redlock:snippet; done; } & ;;
     esac
