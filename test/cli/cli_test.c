@@ -2195,6 +2195,11 @@ static void without_proc(void)
     nodes(3);
     snprintf(script, sizeof script, "%s beat %s & sleep .5; kill -KILL $$", self, beat_path("a"));
     setup.before = hide_proc;
+    if (redlock("version", NULL) == 99) {
+        skip("creating a mount namespace is not permitted");
+        return;
+    }
+    setup.before = hide_proc;
     run = start("run", "-t", "9", "-k", "2", "x", "-c", script, NULL);
     ok(beats(a), "a script and its child");
     is_int(ends(&run), expected, "the script ends by a signal: 137");
@@ -3698,15 +3703,23 @@ static void odd_answers(void)
 
 /* ---- Output ---- */
 
+/* Whether the output is one object of JSON that has this. Without the module of Perl only the text is looked at. */
 static int is_json(struct program from, const char *has)
 {
+    int one_line = count_of(wrote(from, 'o'), "\n") == 1;
+
+    setup.instead = "perl";
+    if (redlock("-MJSON::PP", "-e", "1", NULL) != 0) {
+        fprintf(stderr, "# without JSON::PP the form of JSON is not checked\n");
+        return one_line && strstr(wrote(from, 'o'), has) != NULL;
+    }
     setenv("SAID", wrote(from, 'o'), 1);
     setup.instead = "perl";
     redlock("-MJSON::PP", "-e", "print JSON::PP->new->canonical->encode(decode_json($ENV{SAID}))",
             NULL);
     if (strstr(wrote(last, 'o'), has) == NULL)
         fprintf(stderr, "# %s\n# is %s\n", getenv("SAID"), wrote(last, 'o'));
-    return strstr(wrote(last, 'o'), has) != NULL && count_of(wrote(from, 'o'), "\n") == 1;
+    return one_line && strstr(wrote(last, 'o'), has) != NULL;
 }
 
 #define is_object(has, ...)                                                                        \
