@@ -1960,7 +1960,7 @@ static void orphans(void)
     begin = now_ms();
     setup.before = ask_for_orphans;
     run = start("run", "-k", "30", "x", "-c",
-                "(trap '' TERM; echo up; exec sleep 3) & trap 'exit 9' TERM; wait", NULL);
+                "trap 'exit 9' TERM; (trap '' TERM; echo up; exec sleep 3) & wait", NULL);
     ok(writes(run, 'o', "up"), "a command with a child that ignores SIGTERM");
     signal_to(run.pid, SIGTERM);
     is_int(ends(&run), 9, "the command ends, and then the process that it leaves behind");

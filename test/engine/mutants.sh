@@ -127,9 +127,9 @@ R7|node.c|s/!node->priv.tracks && rl_has_room\(node\)/rl_has_room(node)/|once on
 R7|node.c|s/(0\)\s+)node->priv.tracks = 1;/$1;/|also on a new one
 R4|node.c|s/(!node->priv.tracks) && rl_has_room\(node\)/$1/|this does not take the slot that is reserved for rollbacks
 R19|client.c|s/\(uint8_t\)\(REDLOCK_FAIR && client->priv.settings.fair\)/0/|with the queue the handshake asks for them, as the first gate reads keys
-R7|wait.c|s/rl_is_quorum\(c, nodes\) && /nodes != 0 \&\& /|a waiter needs the notifications of a quorum
-R7|wait.c|s/if \(!rl_may_vote\(c, rl_first_node\(c, left\)\)\)/if (0)/|nodes without a vote do not notify
-R7|wait.c|s/(rl_is_quorum\(c, nodes\)) && rl_others_had_it\(lock\)/$1/|a lack of voters does not notify a waiter
+R7|wait.c|s/rl_is_quorum\(c, free & ~rl_without_vote\(c, free\)\) && /free != 0 \&\& /|a waiter needs the notifications of a quorum
+R7|wait.c|s/free & ~rl_without_vote\(c, free\)/free/|nodes without a vote do not notify
+R7|wait.c|s/(rl_is_quorum\(c, free & ~rl_without_vote\(c, free\)\)) && rl_others_had_it\(lock\)/$1/|a lack of voters does not notify a waiter
 R15|client.c|s/rl_read_clock\(c, served_us\);/c->priv.now_us = rl_now(c);/|a reply that came between two calls says nothing of the round trip
 R15|client.c|s/rl_set_timeout\(c, node, twice_us/if (0) $&/|a node that has not replied in time gets twice the time
 R15|node.c|s/rl_set_timeout\(c, node, node->rtt_us \+ margin_us\);/;/|the time for a reply follows the round trip
@@ -344,7 +344,7 @@ R5|client.c|s/client->priv.all = client->priv.in\[REDLOCK_NODE_IDLE\] =/client->
 R10|hold.c|s/if \(lock->priv.started_us >= lock->priv.renew_us\)/if (1)/|a hastened extension does not count
 R9|redlock.c|s/rl_hold_learn\(c, lock, node, reply\);/if (reply->round != RL_NO_ROUND || reply->command != RL_EXTEND) $&/|a node that is asked after the decision is repaired at once
 R10|redlock.c|s/rl_renewal_hasten\(c, lock\);/;/|a node that has the key becomes a member soon
-R10|hold.c|s/lock->priv.op.renewals > 1 && //|the last automatic extension is not spent on that
+R10|hold.c|s/lock->priv.op.renewals > 0 && //|none comes early when none is left
 R10|hold.c|s/return nodes & ~rl_without_vote\(c, nodes\)/return nodes/|nor is any for a node that may not vote
 R10|hold.c|s/if \(lock->priv.op.renewals != RL_NO_LIMIT\)//|automatic extensions without a limit have none
 R5|node.c|s/if \(node->priv.was_idle\)(\s+rl_not_after)/if (0)$1/|a connection that was idle may be half open: it is given up soon
@@ -403,7 +403,7 @@ R19|wait.c|s/\(here \|\| rl_is_quorum\(c, lock->priv.fair.told\)\)/1/|the first 
 R19|wait.c|s/rl_not_after\(&lock->priv.due_us, c->priv.now_us\);\s+lock->priv.fair.tries/lock->priv.fair.tries/|at once
 R19|wait.c|s/is_of_the_lock \? lock->priv.fair.place <= 1\s+: /is_of_the_lock ? 0 : /|the first two also hear that the lock has changed
 R19|wait.c|s/is_of_the_lock \? lock->priv.fair.place <= 1\s+: /is_of_the_lock ? 1 : /|the others do not
-R19|wait.c|s/(lock->priv.fair.entered & c->priv.in\[REDLOCK_NODE_READY\], )RL_LEAVE/$1RL_BACK/|a waiter that gives up leaves the queue
+R19|wait.c|s/(lock->priv.unsent, )RL_LEAVE/$1RL_BACK/|a waiter that gives up leaves the queue
 R19|wait.c|s/rl_queue_is_before\(lock, oldest\)/rl_queue_is_before(oldest, lock)/|to the one of its client that has waited longest
 R19|wait.c|s/since_ms == other_ms &&/0 \&\&/|of those with one moment to the first by its name, as the servers do
 R19|wait.c|s/if \(since_ms >> 32 == 0 \|\| other_ms >> 32 == 0\)\s+return [^;]*;//|a waiter whose moment is not agreed on is compared by when it began
@@ -448,8 +448,8 @@ R19|wait.c|s/if \(!has_key \|\| rl_is_queued\(lock\)\)/if (!has_key)/|a waiter i
 R19|wait.c|s/(for \(lock = rl_first\(c, list\); lock != NULL; lock = lock->priv.next\)\s+if \()lock->priv.fair.entered != 0 &&/$1/|and no lock that does not wait
 R19|wait.c|s/rl_has_key\(lock, key->bytes, key->size, key->size\) &&//|and none with another key
 R19|wait.c|s/if \(REDLOCK_FAIR && c->priv.settings.fair\)\s+rl_queue_tell_own/if (0)\n            rl_queue_tell_own/|a release tells the next waiter of the same client
-R19|wait.c|s/\(void\)rl_send\(c, lock, lock->priv.fair.entered & [^;]*;/;/|a waiter that gives up takes itself out of the queue
-R19|wait.c|s/ & c->priv.in\[REDLOCK_NODE_READY\], RL_LEAVE/, RL_LEAVE/|on nodes that are ready
+R19|wait.c|s/rl_clear\(&lock->priv.unsent, rl_send\([^;]*;/lock->priv.unsent = 0;/|a waiter that gives up takes itself out of the queue
+R19|wait.c|s/lock->priv.fair.entered & c->priv.in\[REDLOCK_NODE_READY\]/lock->priv.fair.entered/|on nodes that are ready
 R19|wait.c|s/lock->priv.fair.told \| lock->priv.fair.told_here \| //|one that was told and gives up tells the next one
 R19|wait.c|s/ \| lock->priv.fair.is_free\) != 0/) != 0/|also one that waits for those in front of it
 R19|wait.c|s/if \(rl_is_queued\(lock\)\)(\s+)rl_queue_heeds/if (0)$1rl_queue_heeds/|a waiter in the queue heeds what it is told
