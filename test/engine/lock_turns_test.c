@@ -687,7 +687,7 @@ static const struct {
     {"nodes=5 clients=16 lag=20000", 3.6, 20, 30, 4, 2.5, 200, 500},
     /* clocks that differ; Redis 6.0; nodes that keep no queue; waits that end */
     {"skew=5 clients=16", 3.2, 5, 1, 1.2, 2.2, 15, 200},
-    {"skew=500", 12, 20, 30, 25, 4, 30, 900},
+    {"skew=500", 12, 20, 30, 12, 4, 30, 900},
     {"dialect=1 clients=16", 8, 90, 100, 100, 3, 60, 900},
     {"denied=1", 3.2, 2, 0.5, 1.2, 2.2, 8, 300},
     {"denied=3", 4, 90, 100, 200, 3, 100, 900},

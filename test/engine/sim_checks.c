@@ -577,7 +577,7 @@ void check_votes(const struct client *c, const struct redlock_lock *lock, struct
         ((status == REDLOCK_EXPIRED || status == REDLOCK_CONTENDED) && bits(votes) < quorum))
         violated("a result without the votes of a quorum");
     if (record->what != 'r' && status == REDLOCK_LOST && lock->refused == 0 &&
-        true_us(c, record->valid_us) > c->here_us)
+        true_us(c, record->valid_us) > c->here_us + 1) /* both are rounded */
         violated("a lock is lost before its validity ends, but no node has refused it");
 }
 

@@ -745,12 +745,12 @@ static struct link *free_link(const struct client *c, int server)
 }
 
 /* How many commands a node is sent for a lock or an operation at most: for an attempt after each pause, which is short, and the
-   five quick ones that follow it; and for those that others have caused, more of them in a wait queue. */
+   five quick ones that follow it; and for those that others have caused: a waiter is told by each extension of the holder. */
 static unsigned most_commands(const struct client *c)
 {
     const struct redlock_settings *s = &c->redlock.priv.settings;
     unsigned pause_ms = 1 + s->retry_delay_ms * (100U - s->retry_jitter_pct) / 100;
-    unsigned attempts = (s->fair ? 24 : 8) + 6 * (1 + WINDOW_MS / pause_ms);
+    unsigned attempts = 24 + 6 * (1 + WINDOW_MS / pause_ms);
 
     return ATTEMPT_COMMANDS * attempts;
 }
