@@ -39,9 +39,11 @@ struct redlock_node_private {
     uint8_t handshake;  /* enum rl_command: the part that is queued next; RL_READY: all is queued */
     uint8_t hello_next; /* enum rl_hello: what the next item of the reply to HELLO is */
     uint8_t resp2;      /* 1: HELLO was refused on this connection. R12 */
-    uint8_t tracks;     /* 1: each connection asks it to track keys; since a lock has waited. R7 */
-    uint8_t notifies;   /* 1: it has said that it does on this connection */
-    uint8_t release;    /* enum rl_command: the cheapest release on this connection. R11 */
+    /* 1: each connection asks the server to track keys: with `fair`, or since a lock has waited. R7
+     */
+    uint8_t tracks;
+    uint8_t notifies;    /* 1: the server has said that it tracks keys for this connection */
+    uint8_t release;     /* enum rl_command: the cheapest release on this connection. R11 */
     uint8_t only_script; /* 1: one of these was refused: the script releases */
     uint8_t no_queue;    /* 1: the gate of a wait queue was denied; or the server is older than
                             Redis 6.2, and tells a client what its own scripts do. R19 */
@@ -128,8 +130,8 @@ struct redlock_lock_private {
     uint64_t started_us; /* T1 of the attempt, or of the extension. R1 */
     uint64_t asked_us;   /* the nodes were asked for votes: each has its time from then on. R15 */
     uint64_t due_us;     /* the lock is stepped, if nothing happens to it before */
-    uint64_t renew_us;   /* the next automatic extension that counts is due. R10 */
-    uint64_t until_us;   /* wait_ms is over; REDLOCK_NEVER: an acquire with wait_ms 0 */
+    uint64_t renew_us; /* the next automatic extension that counts is due, if there are any. R10 */
+    uint64_t until_us; /* wait_ms is over; REDLOCK_NEVER: an acquire with wait_ms 0 */
 
     /* Of a waiter in the wait queue, see wait.c. R19 */
     struct {
@@ -201,7 +203,7 @@ struct redlock_client_private {
     /* Moments. */
     uint64_t now_us;    /* when the client was served last */
     uint64_t clock_us;  /* what the clock said when it was read last */
-    uint64_t ahead_us;  /* how far moments are ahead of it: it wrapped, or stepped back */
+    uint64_t ahead_us;  /* moments are ahead of the clock by this: it wrapped or stepped back */
     uint64_t due_us;    /* the next tick, unless something happens before */
     uint64_t jammed_us; /* `jammed` became 1 */
     uint64_t quorum_us; /* a quorum of nodes became ready. R2 */

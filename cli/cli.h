@@ -343,6 +343,8 @@ int failure_status(const enum redlock_fault *faults);
 const char *what_failed(const enum redlock_fault *faults);
 /* Says that only so many nodes "granted" it, "answered" or whatever they had to do. The reasons of the others come after it. */
 void say_no_quorum(const char *name, unsigned count, const char *did);
+/* Says that no client has a quorum: the lock is free on so many nodes, taken on so many, and unknown on the rest. */
+void say_no_holder(const char *name, unsigned is_free, unsigned taken);
 /* Says on how many nodes a release succeeded, if they are too few. */
 void say_unconfirmed(const struct session *session, const char *name, enum level level);
 /* The outcome of a release. Returns 1, with a message, if too few nodes confirmed it because the key now has a value that is not a
@@ -350,8 +352,6 @@ void say_unconfirmed(const struct session *session, const char *name, enum level
 int is_lost_to_foreign(const struct session *session, const char *name, enum redlock_status status);
 /* The exit status for this outcome, after a message on stderr. */
 int explain(const struct session *session, const char *name, enum redlock_status status);
-/* Says that no client has a quorum: the lock is free on so many nodes, taken on so many, and unknown on the rest. */
-void say_no_holder(const char *name, unsigned is_free, unsigned taken);
 /* The outcome as part of a message. */
 const char *status_text(enum redlock_status status);
 
@@ -440,8 +440,8 @@ void signals_pass_on(void);
 int next_signal(int *by_terminal);
 /* 1: this signal asks a program to end. */
 int is_ending(int number);
-/* Takes all signals that have arrived; stops this process if a terminal stops its group. Returns the first one ever that asked this process to end; 0 if none has. It is meant for
-   this process as long as no child runs. */
+/* Takes all signals that have arrived; stops this process if a terminal stops its group. Returns the first signal ever that asked
+   this process to end; 0 if none has. That signal is meant for this process as long as no child runs. */
 int ending_signal(void);
 int is_asked_to_end(void);
 /* Ends this process as a signal would have: this one, or the one of ending_signal. */

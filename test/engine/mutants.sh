@@ -122,7 +122,7 @@ R4|redlock.c|s/nodes \|= rl_lowest\(queued\);/;/|a release waits behind a handsh
 R4|redlock.c|s/rl_disown_replies\(c, owed, i, 1, NULL\);/;/|a release that gives up its place waits for no reply
 R7|wait.c|s/if \(REDLOCK_MINIMAL \|\| !rl_may_be_free\(c, lock\)\)\s+return;/return;/|notification
 R7|redlock.c|s/if \(rl_may_wait\(lock\)\)\s+rl_track\(/if (0) rl_track(/|a waiter asks for notifications
-R7|redlock.c|s/if \(rl_may_wait\(lock\)\)\s+rl_track\(/rl_track(/|who does not wait asks for none
+R7|redlock.c|s/if \(rl_may_wait\(lock\)\)\s+rl_track\(/rl_track(/|an acquire that does not wait asks for no notifications
 R7|node.c|s/!node->priv.tracks && rl_has_room\(node\)/rl_has_room(node)/|once on each connection
 R7|node.c|s/(0\)\s+)node->priv.tracks = 1;/$1;/|also on a new one
 R4|node.c|s/(!node->priv.tracks) && rl_has_room\(node\)/$1/|this does not take the slot that is reserved for rollbacks
