@@ -523,16 +523,25 @@ static void print_json(const struct lock *lock)
     printf("}\n");
 }
 
-/* With --slots, after their lines: how many are held. A slot that is in use by something else is not free either. */
+/* How many of the rows are held, or in use by something else, which is not free either; and how many are unknown. */
+static void count_rows(unsigned *held, unsigned *unknown)
+{
+    unsigned n;
+
+    *held = *unknown = 0;
+    for (n = 0; n < row_count; n++) {
+        *held += rows[n].state >= HELD;
+        *unknown += rows[n].state == UNKNOWN;
+    }
+}
+
+/* With --slots, after their lines: how many are held. */
 static void print_slots(void)
 {
     char name[WHO_MAX + 1];
-    unsigned n, held = 0, unknown = 0;
+    unsigned held, unknown;
 
-    for (n = 0; n < row_count; n++) {
-        held += rows[n].state >= HELD;
-        unknown += rows[n].state == UNKNOWN;
-    }
+    count_rows(&held, &unknown);
     if (options.json) {
         json_begin("status");
         json_member("name", names[0]);
@@ -589,13 +598,10 @@ static int failure(void)
 /* 0: at least one of the names, or of what the patterns have found, is held; of slots: all of them. 1: else. */
 static int result_of(int is_list)
 {
-    unsigned n, held = 0, unknown = 0;
+    unsigned n, held, unknown;
     int is_cut = 0, is_odd = 0;
 
-    for (n = 0; n < row_count; n++) {
-        held += rows[n].state >= HELD;
-        unknown += rows[n].state == UNKNOWN;
-    }
+    count_rows(&held, &unknown);
     for (n = 0; n < target_count; n++) {
         is_cut |= view_of(n)->is_cut;
         is_odd |= view_of(n)->is_odd;
