@@ -84,7 +84,8 @@ static const char rl_fence_suffix[] = ":fence";
    lease; the value of it.
    X: whether there is a queue, or none. A key with another type, without an end, or with other
       names is not ours, and is left alone.
-   F: the name at a place, from 0, when the dead in front of it are dropped: those without a lease.
+   F: the name at a place, from 0, when the dead in front of it are dropped: those without a lease;
+      and the value of its lease, if it is not the caller.
    E: enters the queue, or renews the lease, which never gets shorter. Returns the moment and the
       place. What is changed is read behind that, or the server would not tell this caller of it.
    T: tells the first waiters, without the caller: changes their leases, which now end when they had
@@ -93,16 +94,16 @@ static const char rl_fence_suffix[] = ":fence";
     "local P,k,n,b=redis.pcall,K[1],A[2],50 local q=k..':wait'local l=q..':'"                      \
     "local function X()local f=P('zrange',q,0,0)return not f.err and(not f[1]or#f[1]==16 and("     \
     "N(P('pttl',q))or 0)>0)end "                                                                   \
-    "local function F(i)while b>0 do local w=P('zrange',q,i,i)[1]if not w or w==n or "             \
-    "P('get',l..w)then return w end b=b-1 P('zrem',q,w)end end "                                   \
-    "local function E()local t,s=P('time'),N(A[3])*4294967296+N(A[4])if t.err then return end "    \
-    "if s<4294967296 then s=N(t[1])*1000+math.floor(N(t[2])/1000)-s end "                          \
+    "local function F(i)while b>0 do local w=P('zrange',q,i,i)[1]if not w or w==n then return w "  \
+    "end local t=P('get',l..w)if t then return w,t end b=b-1 P('zrem',q,w)end end "                \
+    "local function E()local s=N(A[3])*4294967296+N(A[4])if s<4294967296 then local t=P('time')"   \
+    "if t.err then return end s=N(t[1])*1000+math.floor(N(t[2])/1000)-s end "                      \
     "if not N(P('zadd',q,s,n))then return end local p,e=N(P('zrank',q,n)),N(A[5])"                 \
     "if not p or P('set',l..n,A[6],'px',math.max(e,N(P('pttl',l..n))or 0)).err or "                \
     "P('pexpire',q,math.max(e,N(P('pttl',q))or 0))~=1 then P('zrem',q,n)P('del',l..n)return end "  \
     "P('get',l..n)return s,p end "                                                                 \
-    "local function T(i)for j=0,i-1 do local w=F(j)local t=w and N(P('get',l..w))"                 \
-    "if t and t>0 and w~=n then P('set',l..w,0,'px',t)end end end "
+    "local function T(i)for j=0,i-1 do local w,t=F(j)t=t and N(t)"                                 \
+    "if t and t>0 then P('set',l..w,0,'px',t)end end end "
 /* An attempt: the gate, and then what SET or rl_fence_script does. Refuses while another client has
    the key, and while others stand in front; these are told. Returns 1 or the counter. If it is
    refused: the moment, or 0 where it stands in no queue; the place, from 0; how long the key lives,

@@ -33,6 +33,7 @@ enum {
     RL_QUICK_MAX = 5,    /* quick retries in a row: "5 times" at redlock_acquire in redlock.h. R6 */
     RL_SPURIOUS_MAX = 9, /* a waiter notified in vain pauses for up to 2^9 round trips. R7 */
     RL_TOLD_MAX = 16,    /* attempts in a row of a waiter that is told. R19 */
+    RL_LATE_US = 500,    /* how late a waiter that is told may be: a guess. R19 */
     RL_LEASE_MS = 1000,  /* of a lease, besides three pauses. R19 */
     RL_SOON_MAX = 12,    /* pauses of a few round trips in a row, each twice as long. R19 */
     RL_TURN_US = 15000,  /* a turn takes as long, besides two round trips: a guess. R19 */
@@ -207,7 +208,8 @@ static void rl_queue_pauses(struct redlock_client *c, struct redlock_lock *lock)
 }
 
 /* A waiter that is told asks: the first one at once, when a quorum tells it; else later, in case
-   that another one is the first. A server that tells for nothing is heeded a few times. R19 */
+   that another one is the first: if that is alive, it has the lock by then. A server that tells for
+   nothing is heeded a few times. R19 */
 static void rl_queue_heeds(struct redlock_client *c, struct redlock_lock *lock)
 {
     uint32_t trip_us = rl_brief_trip_us(c);
@@ -218,7 +220,8 @@ static void rl_queue_heeds(struct redlock_client *c, struct redlock_lock *lock)
     if (!lock->priv.op.notified) {
         lock->priv.op.notified = 1;
         lock->priv.fair.soon = 0;
-        rl_not_after(&lock->priv.due_us, c->priv.now_us + trip_us + rl_random_below(c, trip_us));
+        rl_not_after(&lock->priv.due_us,
+                     c->priv.now_us + RL_LATE_US + trip_us + rl_random_below(c, trip_us));
     }
     if (lock->priv.fair.place == 0 && (here || rl_is_quorum(c, lock->priv.fair.told)))
         rl_not_after(&lock->priv.due_us, c->priv.now_us);

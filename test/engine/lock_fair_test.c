@@ -370,7 +370,7 @@ static void r19_the_first_asks_at_once(void)
     released(0, 1);
     fake_pass(&client, 1400);
     is_int((int)attempts(0, 1), 0, "r19: not before");
-    fake_pass(&client, 1500);
+    fake_pass(&client, 2000);
     is_int((int)attempts(0, 1), 1, "r19: but one or two round trips later, if others tell nothing");
     wait_behind(0, 5);
     delete_on(0, 2);
@@ -378,12 +378,40 @@ static void r19_the_first_asks_at_once(void)
     is_int(lock.status, REDLOCK_OK, "r19: also when the lock expires, so that nobody tells it");
 }
 
+/* The nodes tell it one after the other. Were the delay drawn each time, nearly all would ask in the first half. */
+static void r19_the_delay_is_drawn_once(void)
+{
+    unsigned i, soon = 0;
+    int n;
+
+    for (i = 0; i < 40; i++) {
+        uint8_t unused[32];
+        wait_behind(1, 5);
+        fake_io()->entropy(NULL, unused, i); /* each run draws other random numbers */
+        for (n = 0; n < 5; n++) {
+            released(n, n);
+            fake_pass(&client, 50);
+        }
+        fake_pass(&client, 2450);
+        soon += attempts(0, 1);
+    }
+    ok(soon >= 10 && soon <= 30, "r19: %u of 40 ask in the first half of the round trip", soon);
+}
+
 static void r19_the_second_asks_later(void)
 {
-    wait_behind(1, 3);
-    released(0, 2);
-    fake_pass(&client, 1400);
-    is_int((int)attempts(0, 1), 0, "r19: the second waiter does not ask at once");
+    unsigned i, early = 0;
+
+    for (i = 0; i < 20; i++) {
+        uint8_t unused[32];
+        wait_behind(1, 3);
+        fake_io()->entropy(NULL, unused, i); /* each run draws other random numbers */
+        released(0, 2);
+        fake_pass(&client, 2200);
+        early += attempts(0, 1);
+    }
+    is_int((int)early, 0,
+           "r19: the second waiter leaves the first one a round trip, and half a ms, in 20 runs");
     leaves(FIRST, 0, 2);
     fake_pass(&client, 2500);
     is_int(lock.status, REDLOCK_OK, "r19: but one or two round trips later");
@@ -1345,6 +1373,7 @@ int main(void)
     r19_a_rollback_puts_it_back();
     r19_the_first_asks_at_once();
     r19_the_second_asks_later();
+    r19_the_delay_is_drawn_once();
     r19_one_far_behind_is_told();
     r19_a_minority_is_no_obstacle();
     r19_the_longest_queue_counts();

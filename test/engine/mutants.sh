@@ -399,6 +399,7 @@ R19|wait.c|s/\|\|\s+lock->priv.fair.tries >= RL_TOLD_MAX//|a server that tells f
 R19|wait.c|s/\|\| lock->priv.fair.told != 0;/;/|servers tell
 R19|wait.c|s/here = lock->priv.fair.told_here/here = 0/|a client tells its own waiters
 R19|wait.c|s/lock->priv.fair.place == 0 && \(here/(here/|the second one asks later
+R19|wait.c|s/RL_LATE_US = 500/RL_LATE_US = 0/|and leaves the first one time
 R19|wait.c|s/\(here \|\| rl_is_quorum\(c, lock->priv.fair.told\)\)/1/|the first one when a quorum tells it
 R19|wait.c|s/rl_not_after\(&lock->priv.due_us, c->priv.now_us\);\s+lock->priv.fair.tries/lock->priv.fair.tries/|at once
 R19|wait.c|s/is_of_the_lock \? lock->priv.fair.place <= 1\s+: /is_of_the_lock ? 0 : /|the first two also hear that the lock has changed
