@@ -4596,8 +4596,7 @@ static void kill_after_at_a_terminal(void)
     int terminal;
 
     nodes(3);
-    run = start_on_terminal(&terminal, "run", "-t", "6", "-k", "1", "x", self, "beat",
-                            beat_path("a"), NULL);
+    run = start_on_terminal(&terminal, "run", "-k", "1", "x", self, "beat", beat_path("a"), NULL);
     ok(beats(a), "on a terminal");
     type(terminal, "\003");
     ok(until(a->heard[SIGINT] > 0, WAIT_MS), "Ctrl-C reaches the command");

@@ -22,7 +22,7 @@ static void r01_new_token_for_every_attempt(void)
     is_int((int)same, 0, "r01: no token is sent to a node twice");
     for (i = 0, same = 0; i < fake_logged; i++)
         same += fake_log[i].kind == 'S' && fake_log[i].ttl_ms != 10000;
-    is_int((int)same, 0, "T11: the ttl is the same on every retry");
+    is_int((int)same, 0, "the ttl is the same on every retry");
 }
 
 static void r01_a_set_is_never_sent_again(void)
@@ -34,7 +34,7 @@ static void r01_a_set_is_never_sent_again(void)
     fake_nodes[2].delay_us = 30 * MS;
     is_int(acquire(0), REDLOCK_OK, "r01: two of three grant, one connection breaks");
     fake_pass(&client, 200 * MS);
-    is_int((int)fake_count(1, 'S'), 1, "r01 T41: the SET on the broken connection is not repeated");
+    is_int((int)fake_count(1, 'S'), 1, "r01: the SET on the broken connection is not repeated");
 }
 
 static void r01_t1_is_read_before_the_first_byte(void)
@@ -72,12 +72,12 @@ static void r03_wall_clocks_decide_nothing(void)
     for (i = 0; i < 3; i++) {
         begin_with_defaults(3);
         fake_wall_us = clocks[i];
-        is_int(acquire(0), REDLOCK_OK, "r03 T10: acquired with any wall clock");
+        is_int(acquire(0), REDLOCK_OK, "r03: acquired with any wall clock");
         ok(fake_find(0, "k", 1)->until_us == fake_log[fake_logged - 1].at_us + 10000 * MS,
-           "r03 T10: the key expires after its ttl by the server's clock");
+           "r03: the key expires after its ttl by the server's clock");
         fake_wall_us += (uint64_t)3600000 * MS;
         ok(redlock_remaining_ms(&client, &lock) > 9800,
-           "r03 T10: a change of the wall clock does not shorten the validity");
+           "r03: a change of the wall clock does not shorten the validity");
     }
 }
 
@@ -109,11 +109,11 @@ static void r03_validity_must_be_positive(void)
         begin_with_defaults(3);
         warm_up();
         fake_sleep_us = cases[i].late_us - 1 - 1000;
-        is_int(acquire(0), cases[i].status, "r03 T2 T18: asleep for %lu us of the ttl",
+        is_int(acquire(0), cases[i].status, "r03: asleep for %lu us of the ttl",
                (unsigned long)cases[i].late_us);
         is_int((int)redlock_remaining_ms(&client, &lock), 0, "r03: no validity left");
         if (cases[i].status != REDLOCK_OK)
-            is_int((int)fake_keys_left(), 0, "r03 T19: a lock acquired too late is rolled back");
+            is_int((int)fake_keys_left(), 0, "r03: a lock acquired too late is rolled back");
     }
 }
 
@@ -125,9 +125,9 @@ static void r03_drift_has_a_minimum(void)
     lock.ttl_ms = 10;
     fake_nodes[0].delay_us = 0;
     start = fake_now_us;
-    is_int(acquire(0), REDLOCK_OK, "r03 T17: ttl of 10 ms");
+    is_int(acquire(0), REDLOCK_OK, "r03: ttl of 10 ms");
     is_int((int)(lock.valid_until_us - start), 10 * MS - 100 - 2 * MS - 1,
-           "r03 T17: drift is 1 percent and 2 ms");
+           "r03: drift is 1 percent and 2 ms");
     release(0);
     settings.drift_ppm = REDLOCK_NONE;
     begin(1);
@@ -160,11 +160,11 @@ static void r03_quorum(void)
         settings.quorum = cases[i].quorum;
         begin(cases[i].count);
         held_by("other", (int)cases[i].free, (int)cases[i].count - 1);
-        is_int(acquire(0), cases[i].status, "r03 T1 T5: %u of %u nodes free, quorum %u",
+        is_int(acquire(0), cases[i].status, "r03: %u of %u nodes free, quorum %u",
                cases[i].free, cases[i].count, cases[i].quorum);
         release(100);
         is_int((int)fake_keys_left(), (int)(cases[i].count - cases[i].free),
-               "r03 T1: no key of ours is left");
+               "r03: no key of ours is left");
     }
 }
 
@@ -231,7 +231,7 @@ static void r01_tokens_differ(void)
     memcpy(first, lock.token, sizeof first);
     release(10);
     acquire(0);
-    ok(memcmp(first, lock.token, sizeof first) != 0, "T16: each acquire has a new token");
+    ok(memcmp(first, lock.token, sizeof first) != 0, "each acquire has a new token");
 }
 
 /* A quorum waits 100 ms at most for the connections to the rest, also when node_timeout_ms is long. */

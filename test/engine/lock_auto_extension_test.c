@@ -154,12 +154,12 @@ static void r10_loss_whatever_the_retries(void)
         acquire(0);
         redlock_auto_extend_start(&client, &lock, 1000);
         fake_pass(&client, 15000 * MS);
-        ok(lock.status == REDLOCK_PENDING && lock.extended >= 4, "r10 T25: extended %u times",
+        ok(lock.status == REDLOCK_PENDING && lock.extended >= 4, "r10: extended %u times",
            lock.extended);
         for (i = 0; i < 3; i++)
             fake_nodes[i].hung = 1;
         fake_pass(&client, 10000 * MS);
-        is_int(lock.status, REDLOCK_LOST, "r10 T25: the loss is reported");
+        is_int(lock.status, REDLOCK_LOST, "r10: the loss is reported");
     }
 }
 
@@ -175,10 +175,10 @@ static void r10_two_of_one_key(void)
     acquire(0);
     redlock_auto_extend_start(&client, &lock, 1000);
     is_int((int)redlock_release(&client, &old, 100), REDLOCK_LOST,
-           "r10 T29: an expired lock is released");
+           "r10: an expired lock is released");
     fake_pass(&client, 20000 * MS);
     ok(lock.status == REDLOCK_PENDING && lock.extended >= 5,
-       "r10 T29: the newer lock was extended %u times", lock.extended);
+       "r10: the newer lock was extended %u times", lock.extended);
 }
 
 static void r10_extended_after_temporary_failures(void)
@@ -270,10 +270,10 @@ static void r10_lost_to_another(void)
         held_by("other", i, i);
     }
     fake_pass(&client, 1200 * MS);
-    is_int(lock.status, REDLOCK_LOST, "r10 T27: another client has it: lost at the next extension");
+    is_int(lock.status, REDLOCK_LOST, "r10: another client has it: lost at the next extension");
     fake_logged = 0;
     fake_pass(&client, 5000 * MS);
-    is_int((int)fake_count(-1, 'E'), 0, "r10 T27: no further extension");
+    is_int((int)fake_count(-1, 'E'), 0, "r10: no further extension");
     ok(fake_find(0, "k", 1) != NULL && fake_find(2, "k", 1) == NULL,
        "r10: the other client's key stays, ours is released");
 }
@@ -363,7 +363,7 @@ static void r10_one_rate(void)
     fake_logged = 0;
     fake_pass(&client, 9990 * MS);
     is_int((int)fake_count(0, 'E'), 9,
-           "r10 T26: after 200 earlier locks still one extension a second");
+           "r10: after 200 earlier locks still one extension a second");
 }
 
 static void r10_left_out(void)

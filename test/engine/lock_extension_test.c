@@ -91,13 +91,13 @@ static void r08_failed_extension_changes_nothing(void)
     for (i = 0; i < 3; i++)
         fake_nodes[i].hung = 1;
     start = fake_now_us;
-    is_int(extend(), REDLOCK_UNREACHABLE, "r08 T23: three of five hang");
-    is_int((int)since(start), 50 * MS, "r15 T33: known after node_timeout_ms");
-    ok(lock.valid_until_us == before, "r08 T23: the old validity is unchanged");
-    is_int((int)fake_count(-1, 'D'), 0, "r08 T23: nothing is rolled back");
+    is_int(extend(), REDLOCK_UNREACHABLE, "r08: three of five hang");
+    is_int((int)since(start), 50 * MS, "r15: known after node_timeout_ms");
+    ok(lock.valid_until_us == before, "r08: the old validity is unchanged");
+    is_int((int)fake_count(-1, 'D'), 0, "r08: nothing is rolled back");
     for (i = 0; i < 3; i++)
         fake_resume((int)i);
-    is_int(extend(), REDLOCK_OK, "r08 T23: the next extension succeeds");
+    is_int(extend(), REDLOCK_OK, "r08: the next extension succeeds");
 }
 
 static void r08_extension_never_shortens(void)
@@ -107,9 +107,9 @@ static void r08_extension_never_shortens(void)
     acquire(0);
     fake_pass(&client, 10 * MS);
     lock.ttl_ms = 1000;
-    is_int(extend(), REDLOCK_OK, "r08 T31: an extension by 1 s while 60 s are left");
-    ok(redlock_remaining_ms(&client, &lock) > 59000, "r08 T31: the 60 s are left in the client");
-    ok(fake_find(0, "k", 1)->until_us > fake_now_us + 59000 * MS, "r08 T31: and on the node");
+    is_int(extend(), REDLOCK_OK, "r08: an extension by 1 s while 60 s are left");
+    ok(redlock_remaining_ms(&client, &lock) > 59000, "r08: the 60 s are left in the client");
+    ok(fake_find(0, "k", 1)->until_us > fake_now_us + 59000 * MS, "r08: and on the node");
     fake_pass(&client, 59000 * MS);
     lock.ttl_ms = 5000;
     is_int(extend(), REDLOCK_OK, "r08: extended by 5 s when 1 s is left");
@@ -120,17 +120,17 @@ static void r08_extension_compares_tokens(void)
     unsigned i;
 
     begin_with_defaults(3);
-    is_int(extend(), REDLOCK_LOST, "r08 T20: extension of what was never acquired");
-    is_int((int)fake_logged, 0, "r08 T20: nothing is sent");
+    is_int(extend(), REDLOCK_LOST, "r08: extension of what was never acquired");
+    is_int((int)fake_logged, 0, "r08: nothing is sent");
     acquire(0);
     fake_pass(&client, 10 * MS);
     for (i = 0; i < 2; i++)
         fake_nodes[i].server.keys[0].name.size = 0;
     held_by("other", 0, 1);
-    is_int(extend(), REDLOCK_LOST, "r08 T22: another client has it on two of three");
+    is_int(extend(), REDLOCK_LOST, "r08: another client has it on two of three");
     is_int((int)redlock_remaining_ms(&client, &lock), 0, "r08: no validity is left");
     ok(memcmp(fake_find(0, "k", 1)->value, "other", 5) == 0,
-       "r08 T21: the other client's key is unchanged");
+       "r08: the other client's key is unchanged");
     is_int(release(100), REDLOCK_LOST, "r11: the release reports that another client has it");
     is_int((int)fake_keys_left(), 2, "r11: only our key is deleted");
 }
@@ -167,7 +167,7 @@ static void r08_extension_that_comes_too_late(void)
     acquire(0);
     fake_pass(&client, 10 * MS);
     fake_sleep_us = 9900 * MS;
-    is_int(extend(), REDLOCK_UNREACHABLE, "r08 T34: the process slept through the new validity");
+    is_int(extend(), REDLOCK_UNREACHABLE, "r08: the process slept through the new validity");
     is_int((int)redlock_remaining_ms(&client, &lock), 0, "r08: nor is the old validity left");
 }
 
@@ -201,8 +201,8 @@ static void r15_an_extension_ends_with_the_validity(void)
     fake_nodes[0].hung = fake_nodes[1].hung = 1;
     fake_pass(&client, lock.valid_until_us - fake_now_us - 10 * MS);
     start = fake_now_us;
-    is_int(extend(), REDLOCK_UNREACHABLE, "r15 T33: 10 ms are left, two of three hang");
-    ok(since(start) <= 10 * MS, "r15 T33: it took %ld us", since(start));
+    is_int(extend(), REDLOCK_UNREACHABLE, "r15: 10 ms are left, two of three hang");
+    ok(since(start) <= 10 * MS, "r15: it took %ld us", since(start));
 }
 
 static void r08_late_replies(void)

@@ -34,7 +34,7 @@ static void r16_one_round_trip(void)
     ok(lock.fencing_token == first + 1, "r16: the next token is larger");
     is_int(extend(), REDLOCK_OK, "r16: extended");
     ok(lock.fencing_token == first + 1, "r16: an extension keeps the token");
-    ok(fake_find(0, "k:fence", 7)->until_us == UINT64_MAX, "r16 T47: the counter has no ttl");
+    ok(fake_find(0, "k:fence", 7)->until_us == UINT64_MAX, "r16: the counter has no ttl");
     release(100);
     fake_wall_us -= 1000000;
     is_int(acquire(0), REDLOCK_OK, "r16: acquired, the wall clock was set back");

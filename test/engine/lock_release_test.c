@@ -13,8 +13,8 @@ static void r11_release_goes_to_all_nodes(void)
     acquire(0);
     is_int(release(1000), REDLOCK_OK, "r11: released while one hangs");
     fake_resume(4);
-    is_int((int)releases_of(4), 1, "r11 T6: it is also sent to the node that has not replied");
-    is_int((int)fake_keys_left(), 0, "r11 T6: no key is left");
+    is_int((int)releases_of(4), 1, "r11: it is also sent to the node that has not replied");
+    is_int((int)fake_keys_left(), 0, "r11: no key is left");
     ok(each_set_is_released(-1), "r05: after each SET");
 }
 
@@ -69,7 +69,7 @@ static void r11_outcomes(int native)
     is_int(release(70), REDLOCK_UNCONFIRMED, "r11: two of three hang");
     for (i = 0; i < 2; i++)
         fake_resume(i);
-    is_int(release(100), REDLOCK_EXPIRED, "r11 T40: the release is repeated");
+    is_int(release(100), REDLOCK_EXPIRED, "r11: the release is repeated");
 }
 
 static void r11_an_unreachable_member(void)
@@ -207,8 +207,8 @@ static void r11_native_commands_that_fail_later(void)
             fake_nodes[i].server.no_native = denied;
         }
         fake_logged = 0;
-        is_int(release(1000), REDLOCK_OK, "r11 T39: the native command fails: released");
-        is_int((int)fake_keys_left(), 0, "r11 T39: no key is left");
+        is_int(release(1000), REDLOCK_OK, "r11: the native command fails: released");
+        is_int((int)fake_keys_left(), 0, "r11: no key is left");
         fake_pass(&client, 20 * MS);
         for (i = 0; i < 5; i++)
             wrong += fake_count((int)i, 'N') != 1 || fake_count((int)i, 'D') != 1 ||

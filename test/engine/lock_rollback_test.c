@@ -20,9 +20,9 @@ static void r04_release_goes_to_every_asked_node(void)
     is_int(lock.failed, 0x8, "r04: the failure");
     ok(has_error(3, "LOADING"), "r04: its error: %s", nodes[3].error);
     fake_resume(4);
-    is_int((int)fake_keys_left(), 2, "r04 T6 T37: no key of ours is left, nor on the hung node");
+    is_int((int)fake_keys_left(), 2, "r04: no key of ours is left, nor on the hung node");
     is_int((int)fake_count(-1, 'D'), 5, "r04: the release went to all five");
-    ok(each_set_is_released(-1), "r05 T7: each after its SET, on the same connection");
+    ok(each_set_is_released(-1), "r05: each after its SET, on the same connection");
 }
 
 /* The connection of node 0 breaks after the handshake, but before the first reply to a SET. The client
@@ -63,14 +63,14 @@ static void r04_t8_cancel_rolls_back(void)
     fake_nodes[1].delay_us = fake_nodes[2].delay_us = 40 * MS;
     redlock_acquire_start(&client, &lock, 5000);
     fake_pass(&client, 5 * MS);
-    is_int(lock.granted, 1, "r04 T8: one of three has granted");
+    is_int(lock.granted, 1, "r04: one of three has granted");
     redlock_cancel(&client, &lock);
     redlock_tick(&client);
-    ok(redlock_next_completed(&client) == &lock, "r04 T8: the operation completes at once");
-    is_int(lock.status, REDLOCK_CANCELLED, "r04 T8: the status is REDLOCK_CANCELLED");
-    is_int((int)fake_count(-1, 'D'), 3, "r04 T8: released on all three");
+    ok(redlock_next_completed(&client) == &lock, "r04: the operation completes at once");
+    is_int(lock.status, REDLOCK_CANCELLED, "r04: the status is REDLOCK_CANCELLED");
+    is_int((int)fake_count(-1, 'D'), 3, "r04: released on all three");
     fake_pass(&client, 100 * MS);
-    is_int((int)fake_keys_left(), 0, "r04 T8: no key is left");
+    is_int((int)fake_keys_left(), 0, "r04: no key is left");
     redlock_cancel(&client, &lock);
     is_int(lock.status, REDLOCK_CANCELLED, "redlock_cancel after the end changes nothing");
 }

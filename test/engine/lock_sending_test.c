@@ -378,7 +378,7 @@ static void many_on_a_dead_connection(void)
     warm_up();
     for (i = 0; i < 3; i++)
         fake_break((int)i);
-    is_int((int)acquire_many(some, SOME), SOME, "T13: %d locks on dead connections: all held",
+    is_int((int)acquire_many(some, SOME), SOME, "%d locks on dead connections: all held",
            SOME);
 }
 

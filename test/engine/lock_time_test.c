@@ -35,7 +35,7 @@ static void r15_everything_is_bounded(void)
     for (i = 0; i < 3; i++)
         fake_nodes[i].hung = 1;
     start = fake_now_us;
-    is_int(acquire(0), REDLOCK_UNREACHABLE, "r15 T14: three of five hang");
+    is_int(acquire(0), REDLOCK_UNREACHABLE, "r15: three of five hang");
     is_int((int)since(start), 50 * MS, "r15: after node_timeout_ms");
     start = fake_now_us;
     is_int(acquire(500), REDLOCK_UNREACHABLE, "r15: also with wait_ms");

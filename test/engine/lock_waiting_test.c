@@ -25,14 +25,14 @@ static void r06_number_of_attempts(void)
     settings.retries = REDLOCK_NONE;
     begin(3);
     held_by("other", 0, 2);
-    is_int(acquire(60000), REDLOCK_HELD, "r06 T12: no retries: held");
-    is_int((int)fake_count(0, 'S'), 1, "r06 T12: one attempt");
+    is_int(acquire(60000), REDLOCK_HELD, "r06: no retries: held");
+    is_int((int)fake_count(0, 'S'), 1, "r06: one attempt");
     held_by("second", 0, 0);
     begin(3);
     held_by("a", 0, 0);
     held_by("b", 1, 1);
     is_int(acquire(0), REDLOCK_CONTENDED, "r06: no retries: contention");
-    is_int((int)fake_count(0, 'S'), 1, "r06 T12: also after contention");
+    is_int((int)fake_count(0, 'S'), 1, "r06: also after contention");
     settings.retries = 3;
     begin(3);
     held_by("other", 0, 2);
@@ -138,7 +138,7 @@ static void r06_results_are_distinct(void)
     held_by("one", 0, 1);
     held_by("two", 2, 3);
     is_int(acquire(0), REDLOCK_CONTENDED,
-           "r06 T45: one node grants it, and no other client has a quorum: contention");
+           "r06: one node grants it, and no other client has a quorum: contention");
     begin_with_defaults(5);
     held_by("one", 0, 2);
     held_by("two", 3, 4);
@@ -260,7 +260,7 @@ static void r06_a_waiter_acquires_after_expiry(void)
     ok(since(start) >= 700 * MS && since(start) < 1400 * MS, "r06: after %ld us", since(start));
 }
 
-/* T13: connections that the server closed between two calls. */
+/* Connections that the server closed between two calls. */
 static void r06_dead_connections_are_replaced(void)
 {
     int i;
@@ -270,16 +270,16 @@ static void r06_dead_connections_are_replaced(void)
     for (i = 0; i < 3; i++)
         fake_break(i);
     gap(10 * MS);
-    is_int(acquire(0), REDLOCK_OK, "T13: all idle connections were dead: reconnected, acquired");
-    is_int(lock.priv.op.attempts, 1, "T13: it saw that before its first attempt");
+    is_int(acquire(0), REDLOCK_OK, "all idle connections were dead: reconnected, acquired");
+    is_int(lock.priv.op.attempts, 1, "it saw that before its first attempt");
     for (i = 0; i < 3; i++)
         fake_break(i);
-    is_int(extend(), REDLOCK_OK, "T13: all connections were dead: extended");
+    is_int(extend(), REDLOCK_OK, "all connections were dead: extended");
     for (i = 0; i < 3; i++)
         fake_break(i);
-    is_int(release(100), REDLOCK_OK, "T13 T40: all connections were dead: released");
+    is_int(release(100), REDLOCK_OK, "all connections were dead: released");
     fake_pass(&client, 10 * MS);
-    is_int((int)fake_keys_left(), 0, "T13: no key is left");
+    is_int((int)fake_keys_left(), 0, "no key is left");
 }
 
 /* Each attempt fails at once and is retried at once. This must not become an endless loop within one tick. */

@@ -1,10 +1,7 @@
 /* one_lock.h - one client and one lock of it, on the simulated servers of fake.h with a simulated clock: what
    the tests of the lock's rules begin with.
 
-   In the names of tests "r04" is rule 4 in the head of redlock.c or node.c, and "T19" a known failure of
-   another Redlock client. Failures that this library cannot have are not tested. T42 and T44: the library
-   measures the remaining time with its own clock. T48 and T49: there are no semaphores and no read locks. T50:
-   the library does not call the caller's work.
+   In the names of tests "r04" is rule 4, in the head of redlock.c, hold.c, wait.c or node.c.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */

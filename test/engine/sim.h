@@ -485,6 +485,9 @@ uint64_t longest_timeout_us(const struct client *c);
 /* An operation ends in time. */
 void check_time(const struct client *c, const struct redlock_lock *lock, struct record *record);
 
+/* An automatic extension ends with the validity of its lock, in the tick that comes then. R10 */
+void check_loss(const struct client *c, const struct redlock_lock *lock);
+
 /* Results that are wrong while no server, or no quorum, has a fault. */
 void check_result(const struct client *c, const struct redlock_lock *lock,
                   const struct record *record, int status);

@@ -480,6 +480,13 @@ uint64_t longest_timeout_us(const struct client *c)
     return longest_us;
 }
 
+void check_loss(const struct client *c, const struct redlock_lock *lock)
+{
+    if (lock->status == REDLOCK_PENDING && lock->operation == REDLOCK_OP_AUTO_EXTEND &&
+        lock->valid_until_us <= c->redlock.priv.now_us)
+        violated("a loss is not reported in time");
+}
+
 static int waits_too_long(const struct client *c, const struct redlock_lock *lock,
                           struct record *record)
 {

@@ -118,6 +118,7 @@ void client_runs(struct client *c)
     for (n = 0; n < c->lock_count; n++) {
         if (c->locks[n].status == REDLOCK_PENDING)
             check_time(c, &c->locks[n], &c->records[n]);
+        check_loss(c, &c->locks[n]);
         if (c->records[n].what == 'k' && c->locks[n].valid_until_us != 0)
             check_extension(c, &c->locks[n], &c->records[n]);
     }

@@ -641,17 +641,17 @@ static void no_memory(void)
     begin(&a, 3);
     begin(&b, 3);
     meet_all(&b);
-    is_int(acquire(&a, 0), REDLOCK_OK, "T35: held");
+    is_int(acquire(&a, 0), REDLOCK_OK, "held");
     settle(&a.client);
     tell(0, 2, "CONFIG", "SET", "maxmemory", "1");
     b.lock.key = "redlock:other";
     b.lock.key_size = 13;
-    is_int(acquire(&b, 0), REDLOCK_UNREACHABLE, "T35: servers without memory grant no new lock");
+    is_int(acquire(&b, 0), REDLOCK_UNREACHABLE, "servers without memory grant no new lock");
     settle(&b.client);
-    ok(strstr(b.nodes[0].error, "OOM") != NULL, "T35: %s", b.nodes[0].error);
+    ok(strstr(b.nodes[0].error, "OOM") != NULL, "%s", b.nodes[0].error);
     is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK,
-           "T35: servers without memory extend a held lock");
-    is_int(release(&a), REDLOCK_OK, "T35: servers without memory release a held lock");
+           "servers without memory extend a held lock");
+    is_int(release(&a), REDLOCK_OK, "servers without memory release a held lock");
     tell(0, 2, "CONFIG", "SET", "maxmemory", "0");
     redlock_deinit(&b.client);
     end(&a);

@@ -99,7 +99,7 @@ static void on_the_wire(void)
     pttl = strtol(server_ask(&servers[0], text, sizeof text, "PTTL", "key", NULL), NULL, 10);
     ok(pttl > 0 && pttl <= 20000, "the key has a TTL in milliseconds: %ld", pttl);
     is_int((int)redlock_extend(&b.client, &b.lock), REDLOCK_LOST,
-           "T20: the refused client cannot extend the lock");
+           "the refused client cannot extend the lock");
     is_int(release(&b), REDLOCK_EXPIRED, "the refused client cannot release the lock");
     is_int(release(&a), REDLOCK_OK, "released");
     is_int((int)servers_keys_left("*", 10000), 0, "no key is left");
@@ -130,17 +130,17 @@ static void another_library(void)
     ok(strcmp(value(0), "theirs") == 0, "its key is untouched: %s", text);
     for (i = 0; i < 3; i++)
         server_ask(&servers[i], text, sizeof text, "DEL", "key", NULL);
-    is_int((int)servers_keys_left("*", 10000), 0, "r04 T6 T37: the failed attempt leaves no key");
+    is_int((int)servers_keys_left("*", 10000), 0, "r04: the failed attempt leaves no key");
     is_int(acquire(&a, 5000), REDLOCK_OK, "free: acquired");
     for (i = 0; i < NODES; i++) /* a SET that is still under way makes no member in time to vote */
         value_in_time(i);
     for (i = 0; i < 3; i++)
         server_ask(&servers[i], text, sizeof text, "SET", "key", "theirs", NULL);
     redlock_extend(&a.client, &a.lock);
-    is_int(a.lock.status, REDLOCK_LOST, "r08 T21 T22: stolen: lost (refused %x, failed %x: %s)",
+    is_int(a.lock.status, REDLOCK_LOST, "r08: stolen: lost (refused %x, failed %x: %s)",
            a.lock.refused, a.lock.failed, a.nodes[2].error);
     is_int(release(&a), REDLOCK_LOST, "r11: a release reports the loss, too");
-    ok(strcmp(value(1), "theirs") == 0, "T21: the thief's key is untouched: %s", text);
+    ok(strcmp(value(1), "theirs") == 0, "the thief's key is untouched: %s", text);
     end(&a);
 }
 
@@ -152,7 +152,7 @@ static void dead_servers(void)
     begin(&a, 5, &patient);
     server_kill(&servers[0]);
     server_kill(&servers[1]);
-    is_int(acquire(&a, 0), REDLOCK_OK, "T4 T5: two of five servers are dead: exactly three grant");
+    is_int(acquire(&a, 0), REDLOCK_OK, "two of five servers are dead: exactly three grant");
     is_int(a.lock.granted, 0x1c, "the votes are those of the other three");
     is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK, "extended");
     is_int(release(&a), REDLOCK_OK, "released");
@@ -162,7 +162,7 @@ static void dead_servers(void)
        "each dead node has an error: %s", a.nodes[0].error);
     for (i = 0; i < 3; i++)
         server_restart(&servers[i]);
-    is_int(acquire(&a, 20000), REDLOCK_OK, "T13: the servers are back: acquired");
+    is_int(acquire(&a, 20000), REDLOCK_OK, "the servers are back: acquired");
     is_int(release(&a), REDLOCK_OK, "released");
     is_int((int)servers_keys_left("*", 10000), 0, "no key is left");
     end(&a);
@@ -179,7 +179,7 @@ static void hung_servers(void)
     is_int(release(&a), REDLOCK_OK, "released");
     server_pause(&servers[0]);
     server_pause(&servers[1]);
-    is_int(acquire(&a, 20000), REDLOCK_OK, "T14: two of five servers hang: acquired");
+    is_int(acquire(&a, 20000), REDLOCK_OK, "two of five servers hang: acquired");
     is_int(release(&a), REDLOCK_OK, "released");
     server_pause(&servers[2]);
     start = now_ms();
@@ -188,7 +188,7 @@ static void hung_servers(void)
     for (i = 0; i < 3; i++)
         server_resume(&servers[i]);
     is_int((int)servers_keys_left("*", 10000), 0,
-           "r04 r05 T6 T7: the servers continue: the failed attempt leaves no key");
+           "r04 r05: the servers continue: the failed attempt leaves no key");
     is_int(acquire(&a, 20000), REDLOCK_OK, "the servers continue: acquired");
     is_int(release(&a), REDLOCK_OK, "released");
     end(&a);
@@ -205,7 +205,7 @@ static void connections_that_break(void)
     for (i = 0; i < 5; i++)
         server_ask(&servers[i], text, sizeof text, "CLIENT", "KILL", "TYPE", "normal", "SKIPME",
                    "yes", NULL);
-    is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK, "T13: CLIENT KILL, then extend");
+    is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK, "CLIENT KILL, then extend");
     settle(&a.client);
     is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK, "a second extension");
     /* after a connection that broke before its first reply there is a pause */
@@ -213,16 +213,16 @@ static void connections_that_break(void)
     for (i = 0; i < 5; i++)
         server_ask(&servers[i], text, sizeof text, "CLIENT", "KILL", "TYPE", "normal", "SKIPME",
                    "yes", NULL);
-    is_int(release(&a), REDLOCK_OK, "T13 T40: CLIENT KILL, then release");
+    is_int(release(&a), REDLOCK_OK, "CLIENT KILL, then release");
     settle(&a.client);
     for (i = 0; i < 5; i++)
         server_ask(&servers[i], text, sizeof text, "CLIENT", "KILL", "TYPE", "normal", "SKIPME",
                    "yes", NULL);
-    is_int(acquire(&a, 0), REDLOCK_OK, "T13: CLIENT KILL, then acquire, without waiting");
+    is_int(acquire(&a, 0), REDLOCK_OK, "CLIENT KILL, then acquire, without waiting");
     for (i = 0; i < 5; i++)
         server_ask(&servers[i], text, sizeof text, "SCRIPT", "FLUSH", NULL);
-    is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK, "T38: SCRIPT FLUSH, then extend");
-    is_int(release(&a), REDLOCK_OK, "T38: SCRIPT FLUSH, then release");
+    is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK, "SCRIPT FLUSH, then extend");
+    is_int(release(&a), REDLOCK_OK, "SCRIPT FLUSH, then release");
     settle(&a.client);
     is_int((int)servers_keys_left("*", 10000), 0, "no key is left");
     end(&a);
@@ -356,7 +356,7 @@ static void an_expired_lock(void)
     do /* again each node has 75 ms only */
         redlock_extend(&a.client, &a.lock);
     while (a.lock.status == REDLOCK_UNREACHABLE && now_ms() < until);
-    is_int(a.lock.status, REDLOCK_LOST, "T22: the first client cannot extend the other's lock");
+    is_int(a.lock.status, REDLOCK_LOST, "the first client cannot extend the other's lock");
     is_int(release(&a), REDLOCK_LOST, "the first client cannot release the other's lock");
     is_int(release(&b), REDLOCK_OK, "the other client releases its lock");
     redlock_deinit(&a.client);
@@ -800,7 +800,7 @@ static void many_locks_in_flight(void)
     end(&a);
 }
 
-/* T16: parent and child draw different tokens; and a child cannot use its parent's client. */
+/* Parent and child draw different tokens; and a child cannot use its parent's client. */
 static void a_forked_process(void)
 {
     struct side a, b;
@@ -826,7 +826,7 @@ static void a_forked_process(void)
     is_int(acquire(&a, 0), REDLOCK_OK, "fork: the parent can use its client");
     snprintf(second, sizeof second, "%.40s", value(0));
     ok(strlen(first) == 40 && strlen(second) == 40 && strcmp(first, second) != 0,
-       "T16: different tokens of child and parent: %s %s", first, second);
+       "different tokens of child and parent: %s %s", first, second);
     release(&a);
     end(&a);
 }
