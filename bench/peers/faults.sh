@@ -165,20 +165,26 @@ awk -F, "$titles"'
     { split($4, what, "_"); sub(/^faults-/, "", $1); value[$1, $2, what[1], what[2]] = $5 }
     !($1 in seen) { seen[$1]; faults[++rows] = $1 }
     !($2 in seen) { seen[$2]; clients[++columns] = $2 }
-    function cell(f, c,    all, failed) {
-        all = value[f, c, "acquire", "all"]; failed = value[f, c, "acquire", "failed"]
+    function cell(f, c, call,    all, failed) {
+        all = value[f, c, call, "all"]; failed = value[f, c, call, "failed"]
         if (all == 0) return "-"
-        return (failed == all ? "fails" : ms(value[f, c, "acquire", "p50"])) "; " ms(value[f, c, "acquire", "longest"])
+        if (failed == all) return "fails; " ms(value[f, c, call, "longest"])
+        return ms(value[f, c, call, "p50"]) "; " ms(value[f, c, call, "p99"]) "; " ms(value[f, c, call, "longest"]) \
+            (failed > 0 ? "; " failed " of " all " fail" : "")
     }
-    END {
-        printf "\n| acquire: median; longest |"
+    function table(call,    c, f) {
+        printf "\n| %s: median; 99 %%; longest |", call
         for (c = 1; c <= columns; c++) printf " %s |", title(clients[c])
         printf "\n|---|"
         for (c = 1; c <= columns; c++) printf "---|"
         for (f = 1; f <= rows; f++) {
             printf "\n| %s |", fault(faults[f])
-            for (c = 1; c <= columns; c++) printf " %s |", cell(faults[f], clients[c])
+            for (c = 1; c <= columns; c++) printf " %s |", cell(faults[f], clients[c], call)
         }
         print ""
+    }
+    END {
+        table("acquire")
+        table("release")
     }' "$folder/all"
 echo "$missing"
