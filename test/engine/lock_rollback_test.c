@@ -130,6 +130,24 @@ static void r04_repeated_for_the_longer_ttl(void)
     ok(!REPEATS || fake_keys_left() == 0, "r04: no key is left");
 }
 
+/* The client that adopts a lock has sent no command of it, but its key lives as long. */
+static void r04_repeated_for_an_adopted_lock(void)
+{
+    if (REDLOCK_MINIMAL)
+        return;
+    begin_with_defaults(3);
+    warm_up();
+    is_int(acquire(0), REDLOCK_OK, "r04: held for 10 s");
+    redlock_abandon(&client, &lock);
+    is_int((int)redlock_adopt(&client, &lock, 9000), REDLOCK_OK, "r04: adopted");
+    fake_nodes[0].reply = "-BUSY Redis is busy running a script.\r\n";
+    is_int(release(100), REDLOCK_OK, "r04: released, one node is busy");
+    fake_pass(&client, 2000 * MS);
+    fake_nodes[0].reply = NULL;
+    fake_pass(&client, 4000 * MS);
+    ok(!REPEATS || fake_keys_left() == 0, "r04: the adopted lock leaves no key");
+}
+
 /* A release that was sent is not repeated while its reply is due, nor after it. */
 static void r04_a_release_is_sent_once(void)
 {
@@ -826,6 +844,7 @@ static void r04_releases_behind_a_handshake(void)
 int main(void)
 {
     r04_repeated_for_the_longer_ttl();
+    r04_repeated_for_an_adopted_lock();
     r04_release_goes_to_every_asked_node();
     r04_release_after_the_first_reply_is_lost();
     r04_release_outlasts_a_full_buffer();

@@ -64,6 +64,7 @@ R15|redlock.c|s/if \(lock->priv.state != RL_ROLLING_BACK\) \/\* the caller/if (1
 R15|redlock.c|s/rl_time_out\(c, lock, late\);/;/|votes that are late have failed
 R11|client.c|s/rl_lock_detach\(client, lock\);\s+lock->priv.attempt.asked = 0;/rl_lock_detach(client, lock);/|an abandoned lock is not released
 R10|redlock.c|s/(rl_lock_move\(c, lock, RL_NOWHERE\);\s+)rl_be_idle\(lock\);/$1lock->valid_until_us = 0;/|an abandoned lock is not extended
+R4|client.c|s/lock->priv.attempt.longest_ttl_ms = lock->ttl_ms;/;/|an adopted lock's release is repeated as long as its key lives
 R4|client.c|s/ \|\| lock->status != REDLOCK_PENDING\)/)/|a cancel of what is not in progress has no effect
 R11|client.c|s/ \|\| lock->status == REDLOCK_PENDING\)/)/|nothing that is in progress is abandoned
 R14|node.c|s/node->priv.run = node->priv.age_s = 0;/;/|what the process before has told is not known of the present one
