@@ -245,7 +245,7 @@ static void redlock_stopped(void)
     struct program run, waits;
 
     nodes();
-    run = start("run", "-t", "8", "x", "-c", many, NULL);
+    run = start("run", "-t", "10", "x", "-c", many, NULL);
     all_run(run);
     waits = start("run", "x", "-c", next, NULL);
     signal_to(run.pid, SIGSTOP);
@@ -1216,7 +1216,7 @@ static void plain(void)
     is_int(ends(&run), 128 + SIGKILL, "the guard is killed: 137");
     nobody_is_left("the guard is killed");
 
-    run = start("run", "-t", "4", "x", "-c", group, NULL);
+    run = start("run", "-t", "10", "x", "-c", group, NULL);
     ok(process(run, "child") != 0 && process(run, "deaf") != 0, "a process group");
     waits = start("run", "x", "-c", next, NULL);
     signal_to(run.pid, SIGSTOP);
