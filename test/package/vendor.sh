@@ -522,6 +522,10 @@ meson_build() {
         "$folder/meson/out/app"
 }
 check "Meson: a subproject" meson_build
+meson_waits() { # a program must not read a header while it is written
+    ninja -C "$folder/meson/out" -t query app.p/app.c.o | grep '|| subprojects/redlock/redlock\.h'
+}
+check "Meson: its program waits for our headers" meson_waits
 check "Meson: a subproject in a unity build" meson_build --unity=on
 meson_install() {
     meson setup "$folder/meson-own" "$source" --prefix="$folder/meson-prefix" --libdir=lib && meson install -C "$folder/meson-own"
