@@ -385,7 +385,7 @@ static void r19_the_delay_is_drawn_once(void)
     int n;
 
     for (i = 0; i < 40; i++) {
-        uint8_t unused[32];
+        uint8_t unused[40];
         wait_behind(1, 5);
         fake_io()->entropy(NULL, unused, i); /* each run draws other random numbers */
         for (n = 0; n < 5; n++) {
