@@ -1665,8 +1665,8 @@ static void keys_vanish(void)
     c[0]->stop = c[1]->stop = 1;
     is_int(ends(&repaired), 5, "the command gets no signal");
 
-    stolen = start_deaf("stolen", b, "-l", "");
-    flushed = start_deaf("flushed", a, "-l", "");
+    stolen = start_deaf("stolen", b, "-t", "18");
+    flushed = start_deaf("flushed", a, "-t", "18");
     await_renewal(flushed);
     /* so that no renewal repairs the first nodes before all are deleted */
     signal_to(flushed.pid, SIGSTOP);
