@@ -85,7 +85,7 @@ static const char rl_fence_suffix[] = ":fence";
    X: whether there is a queue, or none. A key with another type, without an end, or with other
       names is not ours, and is left alone.
    F: the name at a place, from 0, when the dead in front of it are dropped: those without a lease;
-      and the value of its lease, if it is not the caller.
+      and the value of that lease, unless the name is that of the caller.
    E: enters the queue, or renews the lease, which never gets shorter. Returns the moment and the
       place. What is changed is read behind that, or the server would not tell this caller of it.
    T: tells the first waiters, without the caller: changes their leases, which now end when they had

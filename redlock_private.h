@@ -39,8 +39,7 @@ struct redlock_node_private {
     uint8_t handshake;  /* enum rl_command: the part that is queued next; RL_READY: all is queued */
     uint8_t hello_next; /* enum rl_hello: what the next item of the reply to HELLO is */
     uint8_t resp2;      /* 1: HELLO was refused on this connection. R12 */
-    /* 1: each connection asks the server to track keys: with `fair`, or since a lock has waited. R7
-     */
+    /* 1: connections ask the server to track keys: with `fair`, or since a lock has waited. R7 */
     uint8_t tracks;
     uint8_t notifies;    /* 1: the server has said that it tracks keys for this connection */
     uint8_t release;     /* enum rl_command: the cheapest release on this connection. R11 */

@@ -33,7 +33,7 @@ enum {
     RL_QUICK_MAX = 5,    /* quick retries in a row: "5 times" at redlock_acquire in redlock.h. R6 */
     RL_SPURIOUS_MAX = 9, /* a waiter notified in vain pauses for up to 2^9 round trips. R7 */
     RL_TOLD_MAX = 16,    /* attempts in a row of a waiter that is told. R19 */
-    RL_LATE_US = 500,    /* how late a waiter that is told may be: a guess. R19 */
+    RL_LATE_US = 500,    /* how late the process of a first waiter may be: a guess. R19 */
     RL_LEASE_MS = 1000,  /* of a lease, besides three pauses. R19 */
     RL_SOON_MAX = 12,    /* pauses of a few round trips in a row, each twice as long. R19 */
     RL_TURN_US = 15000,  /* a turn takes as long, besides two round trips: a guess. R19 */
@@ -207,9 +207,9 @@ static void rl_queue_pauses(struct redlock_client *c, struct redlock_lock *lock)
     rl_lock_enter(lock, RL_PAUSING, c->priv.now_us + 1 + pause_us);
 }
 
-/* A waiter that is told asks: the first one at once, when a quorum tells it; else later, in case
-   that another one is the first: if that is alive, it has the lock by then. A server that tells for
-   nothing is heeded a few times. R19 */
+/* A waiter that is told asks: the first waiter at once, when a quorum tells it; any other one later,
+   when a first waiter that is alive has the lock. A server that tells for nothing is heeded a few
+   times. R19 */
 static void rl_queue_heeds(struct redlock_client *c, struct redlock_lock *lock)
 {
     uint32_t trip_us = rl_brief_trip_us(c);

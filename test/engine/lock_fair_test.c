@@ -353,14 +353,22 @@ static void r19_a_rollback_puts_it_back(void)
 
 /* ---- Who asks ------------------------------------------------------------------------------- */
 
+/* From then on the client draws other random numbers for each `run`. */
+static void skip_random(unsigned run)
+{
+    uint8_t unused;
+
+    for (; run > 0; run--)
+        fake_io()->entropy(NULL, &unused, 1);
+}
+
 static void r19_the_first_asks_at_once(void)
 {
     unsigned i, late = 0;
 
     for (i = 0; i < 20; i++) {
-        uint8_t unused[32];
         wait_behind(0, 5);
-        fake_io()->entropy(NULL, unused, i); /* each run draws other random numbers */
+        skip_random(i);
         released(0, 2);
         fake_pass(&client, TWO_TRIPS);
         late += lock.status != REDLOCK_OK;
@@ -378,16 +386,15 @@ static void r19_the_first_asks_at_once(void)
     is_int(lock.status, REDLOCK_OK, "r19: also when the lock expires, so that nobody tells it");
 }
 
-/* The nodes tell it one after the other. Were the delay drawn each time, nearly all would ask in the first half. */
+/* The nodes tell the waiter one after the other. If it drew a delay each time, nearly all runs would ask in the first half. */
 static void r19_the_delay_is_drawn_once(void)
 {
     unsigned i, soon = 0;
     int n;
 
     for (i = 0; i < 40; i++) {
-        uint8_t unused[40];
         wait_behind(1, 5);
-        fake_io()->entropy(NULL, unused, i); /* each run draws other random numbers */
+        skip_random(i);
         for (n = 0; n < 5; n++) {
             released(n, n);
             fake_pass(&client, 50);
@@ -403,9 +410,8 @@ static void r19_the_second_asks_later(void)
     unsigned i, early = 0;
 
     for (i = 0; i < 20; i++) {
-        uint8_t unused[32];
         wait_behind(1, 3);
-        fake_io()->entropy(NULL, unused, i); /* each run draws other random numbers */
+        skip_random(i);
         released(0, 2);
         fake_pass(&client, 2200);
         early += attempts(0, 1);

@@ -205,7 +205,7 @@ static int has_time(const struct client *c, const struct redlock_lock *lock,
         if (c->filled[i] - record->filled[i] > most)
             most = c->filled[i] - record->filled[i];
     if (most > 0 && record->wait_ms > 0 && record->wait_ms * MS < most * longest_round_trip_us())
-        return 0; /* it stands in line until its wait ends */
+        return 0; /* the acquire may stand in line until its wait ends */
     return is_within(lock, 2 + most);
 }
 
