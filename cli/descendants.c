@@ -200,10 +200,63 @@ void job_is_of(pid_t command)
     job.command = command;
 }
 
+/* The process that was started last, in this PID namespace. 0: the system does not say. */
+static pid_t last_started(void)
+{
+    FILE *file = fopen("/proc/loadavg", "re");
+    int pid = 0;
+
+    if (file != NULL && fscanf(file, "%*s %*s %*s %*s %d", &pid) != 1)
+        pid = 0;
+    if (file != NULL)
+        fclose(file);
+    return pid;
+}
+
+/* 1: the process was started after the one `from` and not after the one `to`. Numbers are given out in their order, and begin again
+   when the greatest has been given out. */
+static int is_started_between(pid_t pid, pid_t from, pid_t to)
+{
+    return from <= to ? pid > from && pid <= to : pid > from || pid <= to;
+}
+
+static int is_in(const struct process *list, unsigned count, pid_t pid)
+{
+    unsigned i = 0;
+
+    while (i < count && list[i].pid != pid)
+        i++;
+    return i < count;
+}
+
+static void signal_process(const struct process *to, int number, pid_t except)
+{
+    if (to->group == except)
+        return;
+    kill(to->pid, number);
+    if (to->is_stopped)
+        kill(to->pid, SIGCONT);
+}
+
+/* Signals the processes that the job has started while the list was made, and that are not in it. Later ones may be the work of a
+   handler of the signal, and are left alone. */
+static void signal_missed(const struct process *list, unsigned count, pid_t from, pid_t to,
+                          int number, pid_t except)
+{
+    struct process *now;
+    unsigned members = list_job(&now), i;
+
+    for (i = 0; i < members; i++)
+        if (is_started_between(now[i].pid, from, to) && !is_in(list, count, now[i].pid))
+            signal_process(&now[i], number, except);
+    free(now);
+}
+
 unsigned job_signal(int number, pid_t except)
 {
     struct process *list;
     unsigned members, living = 0, i;
+    pid_t from, to;
 
     if (job.is_plain) {
         if (except != NO_GROUP || !is_plain_left())
@@ -211,15 +264,15 @@ unsigned job_signal(int number, pid_t except)
         kill(plain_target(), number);
         return kill(plain_target(), SIGCONT) == 0;
     }
+    from = last_started();
     members = list_job(&list);
+    to = last_started();
     for (i = 0; i < members; i++) {
         living += !list[i].has_ended;
-        if (list[i].group == except)
-            continue;
-        kill(list[i].pid, number);
-        if (list[i].is_stopped)
-            kill(list[i].pid, SIGCONT);
+        signal_process(&list[i], number, except);
     }
+    if (from != to)
+        signal_missed(list, members, from, to, number, except);
     free(list);
     return living;
 }

@@ -906,6 +906,27 @@ static void signals(void)
     ends(&run);
 }
 
+/* The guard has listed the job, to signal it, when the job starts one more process: that gets the signal, too. What a handler of the
+   signal starts does not. */
+static void started_meanwhile(void)
+{
+    struct program run;
+
+    nodes();
+    preload_shim();
+    setenv("REDLOCK_FORK", "list", 1);
+    run = start("run", "x", "env", "-u", "LD_PRELOAD", "sh", "-c",
+                "trap 'sh -c \"touch $HANDLED; sleep 1; echo cleaned\"; exit 7' TERM; echo up; "
+                "while [ ! -e $LISTED ]; do sleep .02; done; sleep 300 & touch $TELL; wait",
+                NULL);
+    unsetenv("LD_PRELOAD");
+    ok(writes(run, 'o', "up\n"), "a command that starts a process while the guard lists the job");
+    signal_to(run.pid, SIGTERM);
+    is_int(ends(&run), 7, "that process gets the signal, too, and the job ends");
+    ok(strcmp(wrote(run, 'o'), "up\ncleaned\n") == 0,
+       "what the handler has started does not get it: %s", wrote(run, 'o'));
+}
+
 /* An alarm that the caller has set goes off in redlock, and reaches the command as it would without redlock. */
 static void alarm_of_the_caller(void)
 {
@@ -1350,6 +1371,7 @@ static const struct scenario {
     {"suspend_of_messages", suspend_of_messages},
     {"wait_costs_nothing", wait_costs_nothing},
     {"signals", signals},
+    {"started_meanwhile", started_meanwhile},
     {"alarm_of_the_caller", alarm_of_the_caller},
     {"redlock_killed", redlock_killed},
     {"guard_killed", guard_killed},
@@ -1403,6 +1425,8 @@ static void set_environment(void)
     setenv("MANY", many, 1);
     set_path("WITNESS", "witness");
     set_path("TELL", "tell");
+    set_path("LISTED", "listed");
+    set_path("HANDLED", "handled");
     set_path("BEATS", "beats");
     set_path("REDLOCK_SUSPENDED", "suspended");
 }

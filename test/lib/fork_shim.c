@@ -1,6 +1,7 @@
 /* fork_shim.c - preloaded into a program, it lets the first or second fork fail (REDLOCK_FORK=fail1, fail2), or sends
    SIGTERM just before that fork (term1, term2) or before execvp (exec), or pauses for 3 s (wait1, wait2). With REDLOCK_FORK=hang each
-   process that the program has forked hangs in poll. The resolver takes a minute for the name
+   process that the program has forked hangs in poll. With REDLOCK_FORK=list the first look of such a process at a folder creates the file
+   that LISTED names at its end, and waits for that of TELL; the next one waits at its beginning for that of HANDLED. The resolver takes a minute for the name
    "hangs.invalid"; REDLOCK_HOSTS names a file with lines of a name and its numeric addresses. With REDLOCK_SKIP a sleep of eight
    seconds or more returns at once, and the clocks of the process move on by its length; not of processes that it has forked. A wait
    for a server must be shorter: were it skipped, a busy machine would seem to lose its servers. REDLOCK_SUSPENDED names a file with
@@ -11,6 +12,7 @@
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE /* RTLD_NEXT */
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -147,6 +149,46 @@ int execvp(const char *file, char *const words[])
     if (what != NULL && strcmp(what, "exec") == 0)
         raise(SIGTERM);
     return real(file, words);
+}
+
+static int is_listing(void)
+{
+    const char *what = getenv("REDLOCK_FORK");
+
+    return what != NULL && strcmp(what, "list") == 0 && getpid() != first;
+}
+
+/* Waits for a file, a minute at most. */
+static void wait_for(const char *path)
+{
+    int turns = 0;
+
+    while (access(path, F_OK) != 0 && turns++ < 3000)
+        usleep(20000);
+}
+
+DIR *opendir(const char *path)
+{
+    DIR *(*real)(const char *);
+    void *found = dlsym(RTLD_NEXT, "opendir");
+
+    memcpy(&real, &found, sizeof real);
+    if (is_listing() && access(getenv("LISTED"), F_OK) == 0)
+        wait_for(getenv("HANDLED"));
+    return real(path);
+}
+
+int closedir(DIR *folder)
+{
+    int (*real)(DIR *);
+    void *found = dlsym(RTLD_NEXT, "closedir");
+
+    memcpy(&real, &found, sizeof real);
+    if (is_listing()) {
+        close(open(getenv("LISTED"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+        wait_for(getenv("TELL"));
+    }
+    return real(folder);
 }
 
 ssize_t getrandom(void *bytes, size_t size, unsigned flags)
