@@ -157,7 +157,7 @@ check 'each page is linked from docs/index.md' "$(for page in $pages CHANGELOG.m
 done)"
 missing=$(named '`[a-z][a-z_0-9/.-]*([.](c|h|hpp|cpp|md|sh|awk|pml|svg)|/)`' | while read -r text name; do
     [ -e "$name" ] || [ -e "$(dirname "$text")/$name" ] || [ "${name#build/}" != "$name" ] ||
-        [ -n "$(find . -name "$name" ! -path './build/*')" ] || echo "$text: $name"
+        [ -n "$(find . -path ./build -prune -o -name "$name" -print)" ] || echo "$text: $name"
 done)
 # files that a reader or an install creates
 check 'files that are named exist' "$(echo "$missing" | grep -vE '((redlock_all|redlock_core|lock|backup|pump)[.](c|cpp)|redlock_limits[.]h)$')"
