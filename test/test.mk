@@ -56,10 +56,11 @@ $(foreach v,$(VARIANTS),$(eval $(call variant,$(v))))
 test-lock: deps-programs $(LOCK_TESTS:%=$(B)/gcc/%) ## the rules of the lock, on simulated servers: seconds
 	prove -j 4 -e '' $(LOCK_TESTS:%=$(B)/gcc/%)
 
-# Without lock_turns_test, which would take two minutes; test-gcc-san runs it.
-VALGRIND = $(patsubst %,$(B)/gcc/%,$(filter-out lock_turns_test,$(PROGRAMS)))
-test-valgrind: deps-valgrind $(VALGRIND)
+# Without lock_turns_test, which would take two minutes; test-gcc-san runs it. Fewer runs of the simulator for the same reason.
+VALGRIND = $(patsubst %,$(B)/gcc/%,$(filter-out lock_turns_test sim,$(PROGRAMS)))
+test-valgrind: deps-valgrind $(VALGRIND) $(B)/gcc/sim
 	prove -j 4 -e 'test/lib/valgrind.sh' $(VALGRIND)
+	prove -e 'test/lib/valgrind.sh' $(B)/gcc/sim :: 1 40
 
 # What to run after each change: the programs, and the scenarios of the program redlock(1), except the longest three and two that
 # need Perl's modules. The tests mostly wait, so eight run at a time.
