@@ -42,6 +42,7 @@ struct process {
     pid_t pid, parent, group;
     int is_stopped;
     int has_ended; /* a zombie */
+    int can_start; /* another process: it is not stopped, has not ended, and does not wait for a disk, in vfork, or for a tracer */
 };
 
 /* Returns 0 if there is no such process. A zombie with threads lives: only its first thread has ended. */
@@ -64,6 +65,7 @@ static int read_process(pid_t pid, struct process *process)
     process->group = group;
     process->is_stopped = state == 'T';
     process->has_ended = (state == 'Z' || state == 'X') && threads <= 1;
+    process->can_start = state == 'R' || state == 'S';
     return 1;
 }
 
@@ -200,63 +202,35 @@ void job_is_of(pid_t command)
     job.command = command;
 }
 
-/* The process that was started last, in this PID namespace. 0: the system does not say. */
-static pid_t last_started(void)
+/* Stops the processes of the job that are not in this group, and lists the job when none of them can start another one any more. Without
+   this, a process that is started between the list and the signal would not get the signal. A process has stopped when the system
+   says so: until then a fork may be under way. One look more is needed, because a list takes time. */
+static unsigned stop_job(struct process **list, pid_t except, uint64_t until_us)
 {
-    FILE *file = fopen("/proc/loadavg", "re");
-    int pid = 0;
+    unsigned members, i;
+    int running, stopped_looks = 0;
 
-    if (file != NULL && fscanf(file, "%*s %*s %*s %*s %d", &pid) != 1)
-        pid = 0;
-    if (file != NULL)
-        fclose(file);
-    return pid;
+    for (;;) {
+        members = list_job(list);
+        running = 0;
+        for (i = 0; i < members; i++)
+            if (!(*list)[i].is_stopped && (*list)[i].group != except &&
+                kill((*list)[i].pid, SIGSTOP) == 0)
+                running += (*list)[i].can_start;
+        stopped_looks = running > 0 ? 0 : stopped_looks + 1;
+        if (stopped_looks == 2 || now_us() >= until_us)
+            return members;
+        free(*list);
+        if (running > 0)
+            poll(NULL, 0, 1);
+    }
 }
 
-/* 1: the process was started after the one `from` and not after the one `to`. Numbers are given out in their order, and begin again
-   when the greatest has been given out. */
-static int is_started_between(pid_t pid, pid_t from, pid_t to)
+unsigned job_signal(int number, pid_t except, uint64_t until_us)
 {
-    return from <= to ? pid > from && pid <= to : pid > from || pid <= to;
-}
-
-static int is_in(const struct process *list, unsigned count, pid_t pid)
-{
-    unsigned i = 0;
-
-    while (i < count && list[i].pid != pid)
-        i++;
-    return i < count;
-}
-
-static void signal_process(const struct process *to, int number, pid_t except)
-{
-    if (to->group == except)
-        return;
-    kill(to->pid, number);
-    if (to->is_stopped)
-        kill(to->pid, SIGCONT);
-}
-
-/* Signals the processes that the job has started while the list was made, and that are not in it. Later ones may be the work of a
-   handler of the signal, and are left alone. */
-static void signal_missed(const struct process *list, unsigned count, pid_t from, pid_t to,
-                          int number, pid_t except)
-{
-    struct process *now;
-    unsigned members = list_job(&now), i;
-
-    for (i = 0; i < members; i++)
-        if (is_started_between(now[i].pid, from, to) && !is_in(list, count, now[i].pid))
-            signal_process(&now[i], number, except);
-    free(now);
-}
-
-unsigned job_signal(int number, pid_t except)
-{
+    int stops = is_ending(number);
     struct process *list;
     unsigned members, living = 0, i;
-    pid_t from, to;
 
     if (job.is_plain) {
         if (except != NO_GROUP || !is_plain_left())
@@ -264,15 +238,15 @@ unsigned job_signal(int number, pid_t except)
         kill(plain_target(), number);
         return kill(plain_target(), SIGCONT) == 0;
     }
-    from = last_started();
-    members = list_job(&list);
-    to = last_started();
+    members = stops ? stop_job(&list, except, until_us) : list_job(&list);
     for (i = 0; i < members; i++) {
         living += !list[i].has_ended;
-        signal_process(&list[i], number, except);
+        if (list[i].group != except)
+            kill(list[i].pid, number);
     }
-    if (from != to)
-        signal_missed(list, members, from, to, number, except);
+    for (i = 0; i < members; i++)
+        if (list[i].group != except && (stops || list[i].is_stopped))
+            kill(list[i].pid, SIGCONT);
     free(list);
     return living;
 }
@@ -345,7 +319,7 @@ int job_kill(void)
     while (job_reap()) {
         if (!job.is_plain)
             kill_children();
-        empty = job_signal(SIGKILL, NO_GROUP) > 0 ? 0 : empty + 1;
+        empty = job_signal(SIGKILL, NO_GROUP, 0) > 0 ? 0 : empty + 1;
         if (job.stranger_count > 0 && empty == EMPTY_LOOKS)
             return 1; /* these children are strangers */
         if (now_us() >= until_us)

@@ -27,6 +27,9 @@ enum { FIRST_NOTICE_MS = 5000, NOTICE_MS = 30000 };
 /* When a signal has ended the command, redlock may have got it too: it has this time to pass the signal on. */
 enum { REDLOCK_TELLS_MS = 500 };
 
+/* How long the guard waits until a job has stopped that it is about to signal. */
+enum { STOP_MS = 1000 };
+
 /* In a plain job nothing tells that it is empty. */
 enum { PLAIN_LOOK_MS = 100 };
 
@@ -112,6 +115,16 @@ static struct {
     int by_terminal;      /* the last signal that a terminal has sent to the job */
 } guard = {0, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, 0, 0};
 
+static uint64_t first_of(uint64_t one, uint64_t other)
+{
+    return one < other ? one : other;
+}
+
+static void signal_job(int number, pid_t except)
+{
+    job_signal(number, except, first_of(now_us() + (uint64_t)STOP_MS * 1000, guard.deadline_us));
+}
+
 /* Asks the job to end, with this signal if it is not 0. The time of --kill-after begins with the first one, as in timeout(1). */
 static void ask(int number)
 {
@@ -124,7 +137,7 @@ static void ask(int number)
     }
     guard.is_asked = 1;
     guard.ask_us = UINT64_MAX;
-    job_signal(number, NO_GROUP);
+    signal_job(number, NO_GROUP);
 }
 
 /* Says which processes are left. */
@@ -175,7 +188,7 @@ static int take_orders(void)
             break;
         case SPREAD:
             guard.by_terminal = order.number;
-            job_signal(order.number, guard.group);
+            signal_job(order.number, guard.group);
             break;
         case ASK:
             ask(order.number);
@@ -247,11 +260,6 @@ static void end_in_time(uint64_t now)
             options.kill_after_ms / 1000, options.kill_after_ms % 1000 / 100,
             names[0] != '\0' ? ": " : "", names);
     end_guard(is_late);
-}
-
-static uint64_t first_of(uint64_t one, uint64_t other)
-{
-    return one < other ? one : other;
 }
 
 static void sleep_of_guard(uint64_t wake_us)

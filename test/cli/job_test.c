@@ -906,7 +906,7 @@ static void signals(void)
     ends(&run);
 }
 
-/* The guard has listed the job, to signal it, when the job starts one more process: that gets the signal, too. What a handler of the
+/* The guard has listed the job, to signal it, when the job starts one more process. That gets the signal, too; what a handler of the
    signal starts does not. */
 static void started_meanwhile(void)
 {
@@ -916,7 +916,7 @@ static void started_meanwhile(void)
     preload_shim();
     setenv("REDLOCK_FORK", "list", 1);
     run = start("run", "x", "env", "-u", "LD_PRELOAD", "sh", "-c",
-                "trap 'sh -c \"touch $HANDLED; sleep 1; echo cleaned\"; exit 7' TERM; echo up; "
+                "trap 'sh -c \"sleep 1; echo cleaned\"; exit 7' TERM; echo up; "
                 "while [ ! -e $LISTED ]; do sleep .02; done; sleep 300 & touch $TELL; wait",
                 NULL);
     unsetenv("LD_PRELOAD");
@@ -1426,7 +1426,6 @@ static void set_environment(void)
     set_path("WITNESS", "witness");
     set_path("TELL", "tell");
     set_path("LISTED", "listed");
-    set_path("HANDLED", "handled");
     set_path("BEATS", "beats");
     set_path("REDLOCK_SUSPENDED", "suspended");
 }

@@ -1,13 +1,14 @@
-/* fork_shim.c - preloaded into a program, it lets the first or second fork fail (REDLOCK_FORK=fail1, fail2), or sends
-   SIGTERM just before that fork (term1, term2) or before execvp (exec), or pauses for 3 s (wait1, wait2). With REDLOCK_FORK=hang each
-   process that the program has forked hangs in poll. With REDLOCK_FORK=list the first look of such a process at a folder creates the file
-   that LISTED names at its end, and waits for that of TELL; the next one waits at its beginning for that of HANDLED. The resolver takes a minute for the name
-   "hangs.invalid"; REDLOCK_HOSTS names a file with lines of a name and its numeric addresses. With REDLOCK_SKIP a sleep of eight
-   seconds or more returns at once, and the clocks of the process move on by its length; not of processes that it has forked. A wait
-   for a server must be shorter: were it skipped, a busy machine would seem to lose its servers. REDLOCK_SUSPENDED names a file with
-   the microseconds for which the system was suspended: the clocks are ahead by this, and timers go off at once when it has grown.
-   REDLOCK_ENTROPY names a file: until it exists, the system's generator of random bytes is not initialized, as soon after boot. A
-   write to stderr that has the text REDLOCK_BLOCKS blocks, as on a disk that hangs, until the file exists that TELL names.
+/* fork_shim.c - preloaded into a program, it lets the first or second fork fail (REDLOCK_FORK=fail1, fail2), or sends SIGTERM
+   just before that fork (term1, term2) or before execvp (exec), or pauses for 3 s (wait1, wait2). With REDLOCK_FORK=hang each
+   process that the program has forked hangs in poll. With REDLOCK_FORK=list such a process creates the file that LISTED names
+   when it has listed a folder, and waits for that of TELL. The resolver takes a minute for the name "hangs.invalid";
+   REDLOCK_HOSTS names a file with lines of a name and its numeric addresses. With REDLOCK_SKIP a sleep of eight seconds or more
+   returns at once, and the clocks of the process move on by its length; not of processes that it has forked. A wait for a
+   server must be shorter: were it skipped, a busy machine would seem to lose its servers. REDLOCK_SUSPENDED names a file with
+   the microseconds for which the system was suspended: the clocks are ahead by this, and timers go off at once when it has
+   grown. REDLOCK_ENTROPY names a file: until it exists, the system's generator of random bytes is not initialized, as soon
+   after boot. A write to stderr that has the text REDLOCK_BLOCKS blocks, as on a disk that hangs, until the file exists that
+   TELL names.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -165,17 +166,6 @@ static void wait_for(const char *path)
 
     while (access(path, F_OK) != 0 && turns++ < 3000)
         usleep(20000);
-}
-
-DIR *opendir(const char *path)
-{
-    DIR *(*real)(const char *);
-    void *found = dlsym(RTLD_NEXT, "opendir");
-
-    memcpy(&real, &found, sizeof real);
-    if (is_listing() && access(getenv("LISTED"), F_OK) == 0)
-        wait_for(getenv("HANDLED"));
-    return real(path);
 }
 
 int closedir(DIR *folder)
