@@ -374,8 +374,8 @@ struct job_end {
    command is started, 0 if it is not, -1 if the system denies a process or a socket. Signals that came before are forgotten.
    The guard kills the job at the deadline, and if this process dies; not with --keep-going. */
 int job_start(char **command, const struct job_setup *setup);
-/* A descriptor that is readable when job_take may return 1. */
-int job_line(void);
+/* What to wait for before job_take: the guard reports, or has room for orders that this process could not send. */
+struct pollfd job_watch(void);
 /* Returns 1 when the job is over: no process of it lives, or the command has exited by itself. Else 0. If the guard was killed,
    kills the job. */
 int job_take(struct job_end *end);
@@ -385,8 +385,9 @@ void job_take_over(struct job_end *end);
 void job_set_deadline(uint64_t deadline_us); /* when to kill the job */
 void job_pass(int number);                   /* signals the command */
 void job_ask(int number); /* signals all processes of the job; they have --kill-after to end */
-/* Signals the processes that are not in the group of this process: a terminal has signalled those that are. */
-void job_spread(int number);
+/* Signals the processes that are not in the group of this process: a terminal has signalled those that are. was_early: all processes,
+   because the command was not there yet when it did. */
+void job_spread(int number, int was_early);
 /* Removes children that have ended, and continues a guard that was stopped. After SIGCHLD. */
 void job_serve_children(void);
 /* The lock is released: ends the guard, which says what goes on without the lock. */

@@ -302,10 +302,16 @@ int job_has_ended(struct job_end *end)
 static void kill_children(void)
 {
     char file[40], text[2048], *at = text, *end;
+    size_t size;
     long pid;
 
     snprintf(file, sizeof file, "task/%ld/children", (long)getpid());
-    read_proc(getpid(), file, text, sizeof text);
+    size = read_proc(getpid(), file, text, sizeof text);
+    while (
+        size > 0 &&
+        text[size - 1] !=
+            ' ') /* the buffer may have cut the last number: it would be that of another process */
+        text[--size] = '\0';
     for (; (pid = strtol(at, &end, 10)) > 0; at = end)
         if (!is_stranger((pid_t)pid))
             kill((pid_t)pid, SIGKILL);

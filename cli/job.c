@@ -39,8 +39,9 @@ enum { NAMES_MAX = 120 };
 enum kind { START, DEADLINE, PASS, SPREAD, ASK };
 struct order {
     enum kind what;
-    int number;  /* PASS, SPREAD, ASK: a signal */
-    uint64_t us; /* DEADLINE */
+    int number; /* PASS, SPREAD, ASK: a signal */
+    uint64_t
+        us; /* DEADLINE; SPREAD: 1 if the command was not there when the terminal sent the signal */
 };
 
 /* From the guard to redlock: when the command has begun, and when the job is over. */
@@ -188,7 +189,7 @@ static int take_orders(void)
             break;
         case SPREAD:
             guard.by_terminal = order.number;
-            signal_job(order.number, guard.group);
+            signal_job(order.number, order.us ? NO_GROUP : guard.group);
             break;
         case ASK:
             ask(order.number);
@@ -232,6 +233,7 @@ static void end_guard(int is_late)
     }
     over.end.is_late = is_late;
     send_report(over);
+    signal(SIGCHLD, SIG_DFL);             /* what else ends does not end this sleep */
     is_late = is_late && !guard.is_asked; /* else redlock runs, and says it */
     while ((is_left || is_late) && poll(&closed, 1, is_late ? 1000 : -1) > 0 && take_orders())
         continue;
@@ -347,13 +349,30 @@ static int open_line(int pair[2])
     return 1;
 }
 
-/* Does not block: orders to a guard that does not read them for long are dropped. */
+/* Orders for which the line had no room: of each kind the last one, which replaces those before it. START: none. */
+static struct order unsent[ASK + 1];
+
+/* Does not block, because the guard may not read. Then a signal for the command alone is dropped, and other orders are sent later. */
 static void send_order(enum kind what, int number, uint64_t us)
 {
     struct order order = {what, number, us};
-    ssize_t sent = send(line, &order, sizeof order, MSG_DONTWAIT);
 
-    (void)sent; /* if the guard is dead, job_take says so */
+    unsent[what].what = START;
+    if (send(line, &order, sizeof order, MSG_DONTWAIT) < 0 && errno == EAGAIN && what != PASS)
+        unsent[what] = order; /* if the guard is dead, job_take says so */
+}
+
+/* Returns 1 if there is no room for some of them. */
+static int send_unsent(void)
+{
+    int left = 0, i;
+
+    for (i = START; i <= ASK; i++) {
+        if (unsent[i].what != START)
+            send_order(unsent[i].what, unsent[i].number, unsent[i].us);
+        left |= unsent[i].what != START;
+    }
+    return left;
 }
 
 int job_start(char **command, const struct job_setup *setup)
@@ -384,9 +403,9 @@ int job_start(char **command, const struct job_setup *setup)
     return 1;
 }
 
-int job_line(void)
+struct pollfd job_watch(void)
 {
-    return line;
+    return (struct pollfd){line, send_unsent() ? POLLIN | POLLOUT : POLLIN, 0};
 }
 
 void job_set_deadline(uint64_t deadline_us)
@@ -400,9 +419,9 @@ void job_pass(int number)
     send_order(PASS, number, 0);
 }
 
-void job_spread(int number)
+void job_spread(int number, int was_early)
 {
-    send_order(SPREAD, number, 0);
+    send_order(SPREAD, number, (uint64_t)was_early);
 }
 
 void job_ask(int number)

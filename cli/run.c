@@ -296,8 +296,9 @@ static void look_at_lock(uint64_t now, uint64_t pause_us)
     redlock_cancel(&session.client, session.lock); /* not earlier: the messages need its state */
 }
 
-/* Forwards signals to the job, which is in the same process group: a signal of the terminal has reached that group already. */
-static void forward_signals(void)
+/* Forwards signals to the job, which is in the same process group: a signal of the terminal has reached that group already. were_early:
+   they came while the job was started, and may not have reached it. */
+static void forward_signals(int were_early)
 {
     int number, by_terminal;
 
@@ -309,7 +310,7 @@ static void forward_signals(void)
                 stop_by_terminal(number);
         } else if (is_ending(number) && by_terminal) {
             run.interrupted |= number == SIGINT;
-            job_spread(number);
+            job_spread(number, were_early);
         } else if (is_ending(number)) {
             job_ask(number);
         } else if (!by_terminal) {
@@ -323,7 +324,7 @@ static void turn_with_job(void)
     struct pollfd fds[SLEEP_MAX];
     uint64_t wait_us = session_watch(&session, fds);
 
-    fds[target_count] = (struct pollfd){job_line(), POLLIN, 0};
+    fds[target_count] = job_watch();
     sleep_on(fds, target_count + 1, wait_us, run.lost ? run.take_over_us : stop_us());
     session_serve(&session, fds);
 }
@@ -361,7 +362,7 @@ static struct job_end supervise(void)
             return end;
         }
         look_at_lock(now, pause_us);
-        forward_signals();
+        forward_signals(0);
         turn_with_job();
     }
 }
@@ -551,6 +552,7 @@ int verb_run(int count, char **words)
         session_close(&session);
         return EXIT_SYSTEM;
     }
+    forward_signals(1);
     renewed();
     redlock_auto_extend_start(&session.client, session.lock, REDLOCK_NO_LIMIT);
     end = supervise();

@@ -496,7 +496,8 @@ static void lock_expires(void)
         is_int(ends(&run), 79, "no node answers: 79");
         nobody_is_left("no node answers");
         ok(strstr(wrote(run, 'o'), "told\n") != NULL, "SIGTERM came first");
-        ok(strstr(wrote(run, 'e'), "renewal failed: fewer than 2 of 3 nodes confirmed it; ") != NULL &&
+        ok(strstr(wrote(run, 'e'), "renewal failed: fewer than 2 of 3 nodes confirmed it; ") !=
+                   NULL &&
                strstr(wrote(run, 'e'), "x: the lock was not renewed in time; the command is ended"),
            "the messages: %s", wrote(run, 'e'));
         wake_all();
@@ -828,6 +829,7 @@ static void left_behind(void)
     struct program run;
     char message[200];
     pid_t left;
+    int early;
 
     nodes();
     run = start("run", "-t", "60", "x", "-c",
@@ -847,6 +849,17 @@ static void left_behind(void)
     signal_to(left, SIGKILL);
     is_int(redlock("run", "-q", "x", "-c", "sleep 3 & exit 4", NULL), 4, "-q");
     ok(*wrote(last, 'e') == '\0', "no message");
+    run = start("run", "--min-hold", "5", "x", "-c",
+                "sleep 1 & echo short $!; sleep 60 & echo left $!", NULL);
+    (void)until(!lives(process(run, "short")), WAIT_MS);
+    sleep_ms(200);
+    early =
+        strstr(wrote(run, 'e'), "goes on without the lock") != NULL && with_key("redlock:x") > 0;
+    ok(!early, "no message while --min-hold keeps the lock");
+    left = process(run, "left");
+    is_int(ends(&run), 0, "it is released");
+    ok(writes(run, 'e', "1 process of it goes on without the lock"), "the message comes then");
+    signal_to(left, SIGKILL);
 }
 
 /* The job gets no token, so a script that releases its own lock does not release the one around it. */
@@ -925,6 +938,70 @@ static void started_meanwhile(void)
     is_int(ends(&run), 7, "that process gets the signal, too, and the job ends");
     ok(strcmp(wrote(run, 'o'), "up\ncleaned\n") == 0,
        "what the handler has started does not get it: %s", wrote(run, 'o'));
+}
+
+/* The list of children that the system gives is longer than the buffer of the guard. No process but these gets SIGKILL. */
+static void many_children(void)
+{
+    struct program run;
+
+    nodes();
+    preload_shim();
+    setenv("REDLOCK_FORK", "stray", 1);
+    run = start("run", "-k", "1", "x", "env", "-u", "LD_PRELOAD", "sh", "-c",
+                "n=0; while [ $((n+=1)) -le 600 ]; do (trap '' HUP; exec sleep 300) & done; "
+                "echo up; wait",
+                NULL);
+    unsetenv("LD_PRELOAD");
+    ok(writes(run, 'o', "up\n"), "a command with 600 children that ignore SIGHUP");
+    signal_to(run.pid, SIGHUP);
+    ok(writes(run, 'e', "the job has not ended within 1.0 s: it is killed"), "they are killed");
+    is_int(ends(&run), 128 + SIGHUP, "all of them: the command had ended by SIGHUP");
+    ok(access(getenv("STRAY"), F_OK) != 0, "and no other process");
+}
+
+/* The guard does not read for a while, so there is no room for more orders, when SIGTERM comes. */
+static void many_signals(void)
+{
+    struct program run;
+    int i;
+
+    nodes();
+    preload_shim();
+    setenv("REDLOCK_FORK", "list", 1);
+    run = start("run", "x", "env", "-u", "LD_PRELOAD", "sh", "-c",
+                "trap '' HUP USR1; echo up; exec sleep 300", NULL);
+    unsetenv("LD_PRELOAD");
+    ok(writes(run, 'o', "up\n"), "a command that ignores SIGHUP and SIGUSR1");
+    signal_to(run.pid, SIGHUP);
+    ok(until(access(getenv("LISTED"), F_OK) == 0, WAIT_MS), "the guard does not read");
+    for (i = 0; i < 4000; i++) {
+        signal_to(run.pid, SIGUSR1);
+        usleep(100);
+    }
+    signal_to(run.pid, SIGTERM);
+    sleep_ms(100);
+    tell();
+    is_int(ends(&run), 128 + SIGTERM, "after thousands of signals SIGTERM ends the job");
+}
+
+/* Ctrl-C when the guard is there, and the command is not. */
+static void interrupted_at_the_start(void)
+{
+    struct program run;
+    int terminal;
+
+    nodes();
+    preload_shim();
+    setenv("REDLOCK_FORK", "wait2", 1);
+    run =
+        start_on_terminal(&terminal, "run", "-t", "60", "x", "-c", "echo up; exec sleep 300", NULL);
+    unsetenv("LD_PRELOAD");
+    ok(until(child_of(run.pid, 0) != 0, WAIT_MS),
+       "the guard, which pauses before it starts the command");
+    type(terminal, "\003");
+    is_int(ends(&run), -SIGINT, "Ctrl-C ends the command that begins then");
+    close(terminal);
 }
 
 /* An alarm that the caller has set goes off in redlock, and reaches the command as it would without redlock. */
@@ -1372,6 +1449,9 @@ static const struct scenario {
     {"wait_costs_nothing", wait_costs_nothing},
     {"signals", signals},
     {"started_meanwhile", started_meanwhile},
+    {"many_children", many_children},
+    {"many_signals", many_signals},
+    {"interrupted_at_the_start", interrupted_at_the_start},
     {"alarm_of_the_caller", alarm_of_the_caller},
     {"redlock_killed", redlock_killed},
     {"guard_killed", guard_killed},
@@ -1426,6 +1506,7 @@ static void set_environment(void)
     set_path("WITNESS", "witness");
     set_path("TELL", "tell");
     set_path("LISTED", "listed");
+    set_path("STRAY", "stray");
     set_path("BEATS", "beats");
     set_path("REDLOCK_SUSPENDED", "suspended");
 }

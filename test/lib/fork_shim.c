@@ -1,7 +1,8 @@
 /* fork_shim.c - preloaded into a program, it lets the first or second fork fail (REDLOCK_FORK=fail1, fail2), or sends SIGTERM
    just before that fork (term1, term2) or before execvp (exec), or pauses for 3 s (wait1, wait2). With REDLOCK_FORK=hang each
    process that the program has forked hangs in poll. With REDLOCK_FORK=list such a process creates the file that LISTED names
-   when it has listed a folder, and waits for that of TELL. The resolver takes a minute for the name "hangs.invalid";
+   when it has listed a folder, and waits for that of TELL; with REDLOCK_FORK=stray it kills with SIGKILL only its children, and
+   creates the file that STRAY names instead of killing another process. The resolver takes a minute for the name "hangs.invalid";
    REDLOCK_HOSTS names a file with lines of a name and its numeric addresses. With REDLOCK_SKIP a sleep of eight seconds or more
    returns at once, and the clocks of the process move on by its length; not of processes that it has forked. A wait for a
    server must be shorter: were it skipped, a busy machine would seem to lose its servers. REDLOCK_SUSPENDED names a file with
@@ -152,11 +153,17 @@ int execvp(const char *file, char *const words[])
     return real(file, words);
 }
 
-static int is_listing(void)
+/* 1: REDLOCK_FORK has this value, and this process was forked by the program. */
+static int is_forked_with(const char *value)
 {
     const char *what = getenv("REDLOCK_FORK");
 
-    return what != NULL && strcmp(what, "list") == 0 && getpid() != first;
+    return what != NULL && strcmp(what, value) == 0 && getpid() != first;
+}
+
+static void create(const char *path)
+{
+    close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
 }
 
 /* Waits for a file, a minute at most. */
@@ -174,11 +181,36 @@ int closedir(DIR *folder)
     void *found = dlsym(RTLD_NEXT, "closedir");
 
     memcpy(&real, &found, sizeof real);
-    if (is_listing()) {
-        close(open(getenv("LISTED"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    if (is_forked_with("list")) {
+        create(getenv("LISTED"));
         wait_for(getenv("TELL"));
     }
     return real(folder);
+}
+
+static int is_child(pid_t pid)
+{
+    char path[40], text[200] = "";
+    const char *end;
+    int fd, parent = 0;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && read(fd, text, sizeof text - 1) > 0 && (end = strrchr(text, ')')) != NULL)
+        sscanf(end, ") %*c %d", &parent);
+    if (fd >= 0)
+        close(fd);
+    return parent == getpid();
+}
+
+int kill(pid_t pid, int number)
+{
+    if (number == SIGKILL && is_forked_with("stray") && !is_child(pid)) {
+        create(getenv("STRAY"));
+        errno = ESRCH;
+        return -1;
+    }
+    return (int)syscall(SYS_kill, pid, number);
 }
 
 ssize_t getrandom(void *bytes, size_t size, unsigned flags)
