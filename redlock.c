@@ -928,11 +928,12 @@ REDLOCK_PRIVATE redlock_mask rl_send_of_lock(struct redlock_client *c, struct re
                                              unsigned nodes, unsigned command)
 {
     unsigned round = rl_is_held(lock) ? RL_NO_ROUND : lock->priv.attempt.round;
-    redlock_mask sent = rl_send(c, lock, nodes, command, round), left;
+    redlock_mask sent = rl_send(c, lock, nodes, command, round);
     uint8_t *due = lock->priv.attempt.replies_due;
+    unsigned i;
 
-    for (left = sent; left != 0; left >>= 1, due++)
-        *due = (uint8_t)(*due + (left & 1));
+    for (i = 0; i < REDLOCK_NODES_MAX; i++)
+        due[i] = (uint8_t)(due[i] + (sent >> i & 1U));
     return sent;
 }
 

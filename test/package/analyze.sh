@@ -63,10 +63,10 @@ report clang-tidy
 #                variableScope       variables are declared at the head of a function
 #                constVariable, constParameter   functions of one kind have the same parameters
 #                normalCheckLevelMaxBranches   no finding: the usual depth of the analysis
-#                knownConditionTrueFalse   feature switches are constants in conditions
+#                knownConditionTrueFalse, unsignedLessThanZero, duplicateValueTernary   feature switches are constants in conditions
 cppcheck --quiet --max-configs=64 --std=c99 --enable=warning,style,performance,portability --inconclusive \
     --suppress=missingIncludeSystem --suppress=unusedFunction --suppress=redundantContinue --suppress=variableScope \
-    --suppress=constVariablePointer --suppress=constParameterPointer --suppress=knownConditionTrueFalse --suppress=normalCheckLevelMaxBranches \
+    --suppress=constVariablePointer --suppress=constParameterPointer --suppress=knownConditionTrueFalse --suppress=unsignedLessThanZero --suppress=duplicateValueTernary --suppress=normalCheckLevelMaxBranches \
     $files >"$folder/findings" 2>&1
 report cppcheck
 echo "1..$number"
