@@ -281,8 +281,8 @@ static void net_tune(int fd)
     static const struct {
         int level, name, value;
     } options[] = {
-        {IPPROTO_TCP, TCP_NODELAY, 1},
-        {SOL_SOCKET, SO_KEEPALIVE, 1},
+        {IPPROTO_TCP, TCP_NODELAY, 1}, /* small packets */
+        {SOL_SOCKET, SO_KEEPALIVE, 1}, /* the end */
 #if defined(TCP_KEEPIDLE)
         {IPPROTO_TCP, TCP_KEEPIDLE, 15},
 #elif defined(TCP_KEEPALIVE) /* macOS */

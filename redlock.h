@@ -234,11 +234,10 @@ struct redlock_key {
     uint16_t size; /* without a NUL that ends a text */
 };
 
+/* clang-format off */
 /* A key that is a string literal, to initialize one. */
-#define REDLOCK_KEY(literal)                                                                       \
-    {                                                                                              \
-        "" literal, sizeof(literal) - 1                                                            \
-    }
+#define REDLOCK_KEY(literal) {"" literal, sizeof(literal) - 1}
+/* clang-format on */
 
 struct redlock_lock {
     struct redlock_lock_private priv;

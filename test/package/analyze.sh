@@ -35,7 +35,12 @@ for options in '' "$minimal"; do
     report "gcc -fanalyzer $options"
 done
 
-# Of a user's build: gcc's -Wextra has this one, clang's has not.
+# Of a user's build: what gcc sees over all files, and when it unrolls loops.
+# shellcheck disable=SC2086 # a list of words
+gcc -std=c99 -O3 -flto=auto -Wall -Wextra -I. -shared -fPIC $files -o "$folder/object" >"$folder/findings" 2>&1
+report "gcc -O3 -flto"
+
+# Also of a user's build: gcc's -Wextra has this one, clang's has not.
 for file in $files "$one"; do
     clang -std=c99 -I. -Wimplicit-fallthrough -fsyntax-only "$file" 2>&1
 done >"$folder/findings"
