@@ -933,7 +933,7 @@ REDLOCK_PRIVATE redlock_mask rl_send_of_lock(struct redlock_client *c, struct re
     unsigned i;
 
     for (i = 0; i < REDLOCK_NODES_MAX; i++)
-        due[i] = (uint8_t)(due[i] + (sent >> i & 1U));
+        due[i] = (uint8_t)(due[i] + ((unsigned)sent >> i & 1U));
     return sent;
 }
 

@@ -190,7 +190,7 @@ R9|redlock.c|s/(\{\s+)lock->priv.unanswered = 0;(\s+if \(\+\+lock->priv.attempt.
 R9|redlock.c|s/if \(reply->round == lock->priv.attempt.round\)(\s+rl_clear\(&lock->priv.unanswered)/if (1)$1/|nor do these end the wait for its own
 R4|redlock.c|s/rl_set\(&lock->priv.attempt.asked, sent\);/;/|nodes that were sent a command that creates the key are released
 R4|redlock.c|s/if \(rl_is\(command, RL_CREATES\)\)(\s+rl_set\(&lock->priv.attempt.asked)/if (rl_is(command, RL_ACQUIRES))$1/|also a repair
-R5|redlock.c|s/due\[i\] = \(uint8_t\)\(due\[i\] \+ \(sent >> i & 1U\)\);/;/|the replies that a lock waits for are counted
+R5|redlock.c|s/due\[i\] = \(uint8_t\)\(due\[i\] \+ \(\(unsigned\)sent >> i & 1U\)\);/;/|the replies that a lock waits for are counted
 R5|redlock.c|s/lock->priv.attempt.replies_due\[node->priv.index\]--;/;/|those that have come are not
 R2|redlock.c|s/rl_clear\(&lock->failed, sent\);/;/|a node that is asked later has not failed
 R9|redlock.c|s/if \(vote != RL_UNPROVED \|\|\s+\(rl_is_held\(lock\) && rl_is_quorum\(c, lock->members\)\)\)/if (1)/|a yes that proves nothing is not counted in a round
