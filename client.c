@@ -690,7 +690,8 @@ static int rl_client_wait(struct redlock_client *c, uint64_t timeout_us)
     unsigned i;
     int any = 0;
 
-    for (i = 0; i < c->priv.count && i < REDLOCK_NODES_MAX; i++) /* else gcc 14 -O3 warns */
+    /* Without the second bound gcc 14 -O3 warns of a write behind the array. */
+    for (i = 0; i < c->priv.count && i < REDLOCK_NODES_MAX; i++)
         events[i] = (uint8_t)redlock_wanted_events(c, i);
     io->wait(io->context, c->priv.nodes, c->priv.count, timeout_us, events);
     for (i = 0; i < c->priv.count; i++)

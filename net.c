@@ -281,8 +281,8 @@ static void net_tune(int fd)
     static const struct {
         int level, name, value;
     } options[] = {
-        {IPPROTO_TCP, TCP_NODELAY, 1}, /* small packets */
-        {SOL_SOCKET, SO_KEEPALIVE, 1}, /* the end */
+        {IPPROTO_TCP, TCP_NODELAY, 1}, /* without the delay of Nagle */
+        {SOL_SOCKET, SO_KEEPALIVE, 1}, /* asks an idle server */
 #if defined(TCP_KEEPIDLE)
         {IPPROTO_TCP, TCP_KEEPIDLE, 15},
 #elif defined(TCP_KEEPALIVE) /* macOS */

@@ -374,7 +374,8 @@ struct job_end {
    command is started, 0 if it is not, -1 if the system denies a process or a socket. Signals that came before are forgotten.
    The guard kills the job at the deadline, and if this process dies; not with --keep-going. */
 int job_start(char **command, const struct job_setup *setup);
-/* What to wait for before job_take: the guard reports, or has room for orders that this process could not send. */
+/* What to wait for before job_take: a report of the guard, or room for orders that could not be sent. Sends these, if it can. Valid for
+   one sleep. */
 struct pollfd job_watch(void);
 /* Returns 1 when the job is over: no process of it lives, or the command has exited by itself. Else 0. If the guard was killed,
    kills the job. */
@@ -385,8 +386,8 @@ void job_take_over(struct job_end *end);
 void job_set_deadline(uint64_t deadline_us); /* when to kill the job */
 void job_pass(int number);                   /* signals the command */
 void job_ask(int number); /* signals all processes of the job; they have --kill-after to end */
-/* Signals the processes that are not in the group of this process: a terminal has signalled those that are. was_early: all processes,
-   because the command was not there yet when it did. */
+/* Signals the processes that are not in the group of this process: a terminal has signalled the others. was_early: signals all, because
+   the command was not there yet when the terminal sent the signal. */
 void job_spread(int number, int was_early);
 /* Removes children that have ended, and continues a guard that was stopped. After SIGCHLD. */
 void job_serve_children(void);
@@ -410,7 +411,8 @@ int job_reap(void);
 /* 1: job_reap has taken the command, which has ended in this way. */
 int job_has_ended(struct job_end *end);
 /* Signals the processes that are not in this group (NO_GROUP: all), and continues those that are stopped. Returns how many live. Before
-   a signal that asks them to end they are stopped, until this time at most, so that none starts another one unseen. */
+   a signal that asks them to end, the processes are stopped, so that none starts another one unseen: until_us, a time of now_us(), is
+   when this function stops waiting for that. */
 unsigned job_signal(int number, pid_t except, uint64_t until_us);
 /* Kills the job, again and again, because a process may have started another one between a look and the kill. Returns 0 if one cannot
    be killed. */

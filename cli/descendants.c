@@ -42,7 +42,7 @@ struct process {
     pid_t pid, parent, group;
     int is_stopped;
     int has_ended; /* a zombie */
-    int can_start; /* another process: it is not stopped, has not ended, and does not wait for a disk, in vfork, or for a tracer */
+    int can_start; /* 1: it may start another process now: it does not wait for a disk, for a tracer, or in vfork, and is not stopped */
 };
 
 /* Returns 0 if there is no such process. A zombie with threads lives: only its first thread has ended. */
@@ -204,7 +204,8 @@ void job_is_of(pid_t command)
 
 /* Stops the processes of the job that are not in this group, and lists the job when none of them can start another one any more. Without
    this, a process that is started between the list and the signal would not get the signal. A process has stopped when the system
-   says so: until then a fork may be under way. One look more is needed, because a list takes time. */
+   says so: until then a fork may be under way. The list is made once more then, because one process may have started another one, and
+   stopped, while the first list was made. */
 static unsigned stop_job(struct process **list, pid_t except, uint64_t until_us)
 {
     unsigned members, i;
@@ -307,10 +308,8 @@ static void kill_children(void)
 
     snprintf(file, sizeof file, "task/%ld/children", (long)getpid());
     size = read_proc(getpid(), file, text, sizeof text);
-    while (
-        size > 0 &&
-        text[size - 1] !=
-            ' ') /* the buffer may have cut the last number: it would be that of another process */
+    /* The buffer may have cut the last number: what is left would be the number of another process. */
+    while (size > 0 && text[size - 1] != ' ')
         text[--size] = '\0';
     for (; (pid = strtol(at, &end, 10)) > 0; at = end)
         if (!is_stranger((pid_t)pid))

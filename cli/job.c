@@ -35,13 +35,12 @@ enum { PLAIN_LOOK_MS = 100 };
 
 enum { NAMES_MAX = 120 };
 
-/* From redlock to the guard. */
-enum kind { START, DEADLINE, PASS, SPREAD, ASK };
+/* From redlock to the guard. EARLY: a terminal has sent a signal when the command was not there yet; SPREAD: later. */
+enum kind { START, DEADLINE, PASS, SPREAD, EARLY, ASK };
 struct order {
     enum kind what;
-    int number; /* PASS, SPREAD, ASK: a signal */
-    uint64_t
-        us; /* DEADLINE; SPREAD: 1 if the command was not there when the terminal sent the signal */
+    int number;  /* PASS, SPREAD, EARLY, ASK: a signal */
+    uint64_t us; /* DEADLINE */
 };
 
 /* From the guard to redlock: when the command has begun, and when the job is over. */
@@ -188,8 +187,9 @@ static int take_orders(void)
                 kill(job_command(), order.number);
             break;
         case SPREAD:
+        case EARLY:
             guard.by_terminal = order.number;
-            signal_job(order.number, order.us ? NO_GROUP : guard.group);
+            signal_job(order.number, order.what == EARLY ? NO_GROUP : guard.group);
             break;
         case ASK:
             ask(order.number);
@@ -233,7 +233,7 @@ static void end_guard(int is_late)
     }
     over.end.is_late = is_late;
     send_report(over);
-    signal(SIGCHLD, SIG_DFL);             /* what else ends does not end this sleep */
+    signal(SIGCHLD, SIG_DFL); /* else each process that ends would end the sleep below */
     is_late = is_late && !guard.is_asked; /* else redlock runs, and says it */
     while ((is_left || is_late) && poll(&closed, 1, is_late ? 1000 : -1) > 0 && take_orders())
         continue;
@@ -349,7 +349,7 @@ static int open_line(int pair[2])
     return 1;
 }
 
-/* Orders for which the line had no room: of each kind the last one, which replaces those before it. START: none. */
+/* Orders for which the line had no room: the last one of each kind, which replaces the earlier ones. START: there is none. */
 static struct order unsent[ASK + 1];
 
 /* Does not block, because the guard may not read. Then a signal for the command alone is dropped, and other orders are sent later. */
@@ -362,7 +362,7 @@ static void send_order(enum kind what, int number, uint64_t us)
         unsent[what] = order; /* if the guard is dead, job_take says so */
 }
 
-/* Returns 1 if there is no room for some of them. */
+/* Returns 1 if the line has no room for some of these orders. */
 static int send_unsent(void)
 {
     int left = 0, i;
@@ -421,7 +421,7 @@ void job_pass(int number)
 
 void job_spread(int number, int was_early)
 {
-    send_order(SPREAD, number, (uint64_t)was_early);
+    send_order(was_early ? EARLY : SPREAD, number, 0);
 }
 
 void job_ask(int number)

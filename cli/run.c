@@ -297,7 +297,7 @@ static void look_at_lock(uint64_t now, uint64_t pause_us)
 }
 
 /* Forwards signals to the job, which is in the same process group: a signal of the terminal has reached that group already. were_early:
-   they came while the job was started, and may not have reached it. */
+   the signals came while the job was started, and may not have reached the command. */
 static void forward_signals(int were_early)
 {
     int number, by_terminal;

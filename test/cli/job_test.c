@@ -83,6 +83,19 @@ static void preload_shim(void)
     setenv("LD_PRELOAD", shim, 1);
 }
 
+/* Runs a script as the job `x`, with one option. The shim in redlock and its guard does what REDLOCK_FORK says; the job has no shim. */
+static struct program start_shimmed(const char *what, const char *option, const char *value,
+                                    const char *script)
+{
+    struct program run;
+
+    preload_shim();
+    setenv("REDLOCK_FORK", what, 1);
+    run = start("run", option, value, "x", "env", "-u", "LD_PRELOAD", "sh", "-c", script, NULL);
+    unsetenv("LD_PRELOAD");
+    return run;
+}
+
 /* A part of a script waits until the test calls tell(). */
 #define UNTIL_TOLD "while [ ! -e \"$TELL\" ]; do sleep .05; done; "
 
@@ -296,10 +309,7 @@ static void guard_hangs(void)
     struct program run;
 
     nodes();
-    preload_shim();
-    setenv("REDLOCK_FORK", "hang", 1);
-    run = start("run", "-t", "6", "x", "env", "-u", "LD_PRELOAD", "sh", "-c", many, NULL);
-    unsetenv("LD_PRELOAD");
+    run = start_shimmed("hang", "-t", "6", many);
     all_run(run);
     release("x");
     is_int(ends(&run), 79, "the guard hangs, and the lock is lost: 79");
@@ -926,13 +936,10 @@ static void started_meanwhile(void)
     struct program run;
 
     nodes();
-    preload_shim();
-    setenv("REDLOCK_FORK", "list", 1);
-    run = start("run", "x", "env", "-u", "LD_PRELOAD", "sh", "-c",
-                "trap 'sh -c \"sleep 1; echo cleaned\"; exit 7' TERM; echo up; "
-                "while [ ! -e $LISTED ]; do sleep .02; done; sleep 300 & touch $TELL; wait",
-                NULL);
-    unsetenv("LD_PRELOAD");
+    run =
+        start_shimmed("list", "-t", "60",
+                      "trap 'sh -c \"sleep 1; echo cleaned\"; exit 7' TERM; echo up; "
+                      "while [ ! -e $LISTED ]; do sleep .02; done; sleep 300 & touch $TELL; wait");
     ok(writes(run, 'o', "up\n"), "a command that starts a process while the guard lists the job");
     signal_to(run.pid, SIGTERM);
     is_int(ends(&run), 7, "that process gets the signal, too, and the job ends");
@@ -946,13 +953,10 @@ static void many_children(void)
     struct program run;
 
     nodes();
-    preload_shim();
-    setenv("REDLOCK_FORK", "stray", 1);
-    run = start("run", "-k", "1", "x", "env", "-u", "LD_PRELOAD", "sh", "-c",
-                "n=0; while [ $((n+=1)) -le 600 ]; do (trap '' HUP; exec sleep 300) & done; "
-                "echo up; wait",
-                NULL);
-    unsetenv("LD_PRELOAD");
+    run =
+        start_shimmed("stray", "-k", "1",
+                      "n=0; while [ $((n+=1)) -le 600 ]; do (trap '' HUP; exec sleep 300) & done; "
+                      "echo up; wait");
     ok(writes(run, 'o', "up\n"), "a command with 600 children that ignore SIGHUP");
     signal_to(run.pid, SIGHUP);
     ok(writes(run, 'e', "the job has not ended within 1.0 s: it is killed"), "they are killed");
@@ -967,11 +971,7 @@ static void many_signals(void)
     int i;
 
     nodes();
-    preload_shim();
-    setenv("REDLOCK_FORK", "list", 1);
-    run = start("run", "x", "env", "-u", "LD_PRELOAD", "sh", "-c",
-                "trap '' HUP USR1; echo up; exec sleep 300", NULL);
-    unsetenv("LD_PRELOAD");
+    run = start_shimmed("list", "-t", "60", "trap '' HUP USR1; echo up; exec sleep 300");
     ok(writes(run, 'o', "up\n"), "a command that ignores SIGHUP and SIGUSR1");
     signal_to(run.pid, SIGHUP);
     ok(until(access(getenv("LISTED"), F_OK) == 0, WAIT_MS), "the guard does not read");

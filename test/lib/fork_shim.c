@@ -41,6 +41,28 @@ __attribute__((constructor)) static void begin(void)
     first = getpid();
 }
 
+/* 1: REDLOCK_FORK has this value, and this process was forked by the program. */
+static int is_forked_with(const char *value)
+{
+    const char *what = getenv("REDLOCK_FORK");
+
+    return what != NULL && strcmp(what, value) == 0 && getpid() != first;
+}
+
+static void create(const char *path)
+{
+    close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+}
+
+/* Waits for a file, a minute at most. */
+static void wait_for(const char *path)
+{
+    int turns = 0;
+
+    while (access(path, F_OK) != 0 && turns++ < 3000)
+        usleep(20000);
+}
+
 static long long suspended_ns(void)
 {
     static const volatile long long none, *shift_us;
@@ -97,13 +119,12 @@ static long long left_ns(void)
 
 int poll(struct pollfd *fds, nfds_t count, int timeout)
 {
-    const char *what = getenv("REDLOCK_FORK");
     int (*real)(struct pollfd *, nfds_t, int), ready;
     void *found = dlsym(RTLD_NEXT, "poll");
     int by_timer = timeout < 0 && due_ns != 0;
 
     memcpy(&real, &found, sizeof real);
-    while (getpid() != first && what != NULL && strcmp(what, "hang") == 0)
+    while (is_forked_with("hang"))
         sleep(1);
     if (by_timer && getpid() == first && getenv("REDLOCK_SKIP") != NULL &&
         left_ns() >= 8000000000LL) {
@@ -151,28 +172,6 @@ int execvp(const char *file, char *const words[])
     if (what != NULL && strcmp(what, "exec") == 0)
         raise(SIGTERM);
     return real(file, words);
-}
-
-/* 1: REDLOCK_FORK has this value, and this process was forked by the program. */
-static int is_forked_with(const char *value)
-{
-    const char *what = getenv("REDLOCK_FORK");
-
-    return what != NULL && strcmp(what, value) == 0 && getpid() != first;
-}
-
-static void create(const char *path)
-{
-    close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-}
-
-/* Waits for a file, a minute at most. */
-static void wait_for(const char *path)
-{
-    int turns = 0;
-
-    while (access(path, F_OK) != 0 && turns++ < 3000)
-        usleep(20000);
 }
 
 int closedir(DIR *folder)
@@ -228,9 +227,8 @@ ssize_t write(int fd, const void *bytes, size_t size)
 {
     const char *part = getenv("REDLOCK_BLOCKS");
 
-    while (fd == STDERR_FILENO && part != NULL && memmem(bytes, size, part, strlen(part)) != NULL &&
-           access(getenv("TELL"), F_OK) != 0)
-        poll(NULL, 0, 20);
+    if (fd == STDERR_FILENO && part != NULL && memmem(bytes, size, part, strlen(part)) != NULL)
+        wait_for(getenv("TELL"));
     return syscall(SYS_write, fd, bytes, size);
 }
 
