@@ -33,13 +33,16 @@ enum { STOP_MS = 1000 };
 /* In a plain job nothing tells that it is empty. */
 enum { PLAIN_LOOK_MS = 100 };
 
+/* How often redlock looks at the guard that is about to start the command. */
+enum { START_LOOK_MS = 100 };
+
 enum { NAMES_MAX = 120 };
 
-/* From redlock to the guard. EARLY: a terminal has sent a signal when the command was not there yet; SPREAD: later. */
-enum kind { START, DEADLINE, PASS, SPREAD, EARLY, ASK };
+/* From redlock to the guard. */
+enum kind { START, DEADLINE, PASS, SPREAD, ASK };
 struct order {
     enum kind what;
-    int number;  /* PASS, SPREAD, EARLY, ASK: a signal */
+    int number;  /* PASS, SPREAD, ASK: a signal */
     uint64_t us; /* DEADLINE */
 };
 
@@ -187,9 +190,8 @@ static int take_orders(void)
                 kill(job_command(), order.number);
             break;
         case SPREAD:
-        case EARLY:
             guard.by_terminal = order.number;
-            signal_job(order.number, order.what == EARLY ? NO_GROUP : guard.group);
+            signal_job(order.number, guard.group);
             break;
         case ASK:
             ask(order.number);
@@ -306,6 +308,20 @@ static void stand_guard(void)
     }
 }
 
+/* A signal that a terminal has sent to the group may have come when the command was not there yet. Then it is pending here, because the
+   guard was in that group until now. */
+static void pass_pending(pid_t command)
+{
+    static const int numbers[] = {SIGHUP, SIGINT, SIGQUIT, SIGTSTP};
+    sigset_t pending;
+    size_t i;
+
+    sigpending(&pending);
+    for (i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (sigismember(&pending, numbers[i]))
+            kill(command, numbers[i]);
+}
+
 /* The child of redlock. All signals are blocked. */
 static void be_guard(char **command, const struct job_setup *setup)
 {
@@ -332,6 +348,8 @@ static void be_guard(char **command, const struct job_setup *setup)
                          line, STDERR_FILENO);
     watch_children();
     job_is_of(began.command);
+    if (began.command > 0)
+        pass_pending(began.command);
     send_report(began);
     if (began.command < 0)
         _exit(0);
@@ -375,6 +393,20 @@ static int send_unsent(void)
     return left;
 }
 
+/* Waits for the first report, and continues a guard that was stopped. Returns 0 if there is none in time. */
+static int is_begun(struct report *began, uint64_t until_us)
+{
+    struct pollfd reported = {line, POLLIN, 0};
+
+    while (poll(&reported, 1, START_LOOK_MS) <= 0 && now_us() < until_us)
+        job_serve_children();
+    if (reported.revents == 0)
+        return 0;
+    if (recv(line, began, sizeof *began, 0) != sizeof *began)
+        began->command = 0; /* the guard is dead: job_take says so */
+    return 1;
+}
+
 int job_start(char **command, const struct job_setup *setup)
 {
     struct report began = {0, 0, {0, 0, 0}};
@@ -394,12 +426,16 @@ int job_start(char **command, const struct job_setup *setup)
         return 0;
     }
     send_order(START, 0, 0);
-    if (recv(line, &began, sizeof began, 0) == sizeof began && began.command < 0) {
+    if (!is_begun(&began, setup->deadline_us)) {
+        job_take_over(&began.end);
+        return 0;
+    }
+    if (began.command < 0) {
         job_finish();
         errno = began.error;
         return -1;
     }
-    job_is_of(began.command); /* if the guard is dead already, job_take says so */
+    job_is_of(began.command);
     return 1;
 }
 
@@ -419,9 +455,9 @@ void job_pass(int number)
     send_order(PASS, number, 0);
 }
 
-void job_spread(int number, int was_early)
+void job_spread(int number)
 {
-    send_order(was_early ? EARLY : SPREAD, number, 0);
+    send_order(SPREAD, number, 0);
 }
 
 void job_ask(int number)
@@ -475,8 +511,11 @@ void job_serve_children(void)
 
 void job_finish(void)
 {
+    int status = 0;
+
     close(line);
-    waitpid(guard_pid, NULL, 0);
+    while (waitpid(guard_pid, &status, WUNTRACED) == guard_pid && WIFSTOPPED(status))
+        kill(guard_pid, SIGCONT);
     while (waitpid(-1, NULL, WNOHANG) > 0)
         continue;
 }

@@ -296,9 +296,8 @@ static void look_at_lock(uint64_t now, uint64_t pause_us)
     redlock_cancel(&session.client, session.lock); /* not earlier: the messages need its state */
 }
 
-/* Forwards signals to the job, which is in the same process group: a signal of the terminal has reached that group already. were_early:
-   the signals came while the job was started, and may not have reached the command. */
-static void forward_signals(int were_early)
+/* Forwards signals to the job, which is in the same process group: a signal of the terminal has reached that group already. */
+static void forward_signals(void)
 {
     int number, by_terminal;
 
@@ -310,7 +309,7 @@ static void forward_signals(int were_early)
                 stop_by_terminal(number);
         } else if (is_ending(number) && by_terminal) {
             run.interrupted |= number == SIGINT;
-            job_spread(number, were_early);
+            job_spread(number);
         } else if (is_ending(number)) {
             job_ask(number);
         } else if (!by_terminal) {
@@ -362,7 +361,7 @@ static struct job_end supervise(void)
             return end;
         }
         look_at_lock(now, pause_us);
-        forward_signals(0);
+        forward_signals();
         turn_with_job();
     }
 }
@@ -552,7 +551,6 @@ int verb_run(int count, char **words)
         session_close(&session);
         return EXIT_SYSTEM;
     }
-    forward_signals(1);
     renewed();
     redlock_auto_extend_start(&session.client, session.lock, REDLOCK_NO_LIMIT);
     end = supervise();

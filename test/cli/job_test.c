@@ -303,6 +303,28 @@ static void guard_stopped(void)
     nobody_is_left("then");
 }
 
+/* It is stopped before it has started the command; and while --min-hold keeps the lock, when it has told that the job is over. */
+static void guard_stopped_early_or_late(void)
+{
+    struct program run;
+
+    nodes();
+    run = start_shimmed("wait2", "-t", "60", "exit 4");
+    ok(until(child_of(run.pid, 0) != 0, WAIT_MS), "the guard, which pauses");
+    signal_to(child_of(run.pid, 0), SIGSTOP);
+    is_int(ends(&run), 4, "it is continued, and starts the command");
+    run = start_shimmed("wait2", "-t", "2", "exit 4");
+    is_int(ends(&run), 79, "the pause is longer than the lock lives: 79");
+    ok(writes(run, 'e', "guard is gone: the job was killed\nredlock: x: the lock expired before"),
+       "redlock does not wait for the guard: %s", wrote(run, 'e'));
+    run = start("run", "-v", "--min-hold", "3", "x", "-c", "sleep 300 & echo left $!; exit 5", NULL);
+    ok(writes(run, 'e', "--min-hold keeps the lock"), "a command that has left a process");
+    signal_to(guard_of(run), SIGSTOP);
+    is_int(ends(&run), 5, "the guard is continued, and redlock ends");
+    ok(writes(run, 'e', "goes on without the lock"), "the guard has named that process");
+    signal_to(process(run, "left"), SIGKILL);
+}
+
 /* The guard hangs, and the lock is lost. */
 static void guard_hangs(void)
 {
@@ -1002,6 +1024,23 @@ static void interrupted_at_the_start(void)
     type(terminal, "\003");
     is_int(ends(&run), -SIGINT, "Ctrl-C ends the command that begins then");
     close(terminal);
+    preload_shim();
+    run = start_on_terminal(&terminal, "run", "-t", "60", "x", "env", "-u", "LD_PRELOAD", self,
+                            "counter", NULL);
+    unsetenv("LD_PRELOAD");
+    ok(until(child_of(run.pid, 0) != 0, WAIT_MS), "the guard, which pauses again");
+    signal_to(run.pid, SIGSTOP);
+    ok(strstr(screen(terminal, "counter "), "counter ") != NULL,
+       "a command that begins while redlock does not run");
+    type(terminal, "\003");
+    ok(strstr(screen(terminal, "got 2"), "got 2") != NULL, "Ctrl-C reaches it");
+    signal_to(run.pid, SIGCONT);
+    ok(until(heard_signals(run.pid), WAIT_MS), "redlock goes on");
+    signal_to(run.pid, SIGUSR2);
+    ok(strstr(screen(terminal, "got 12"), "got 2") == NULL, "and does not repeat it");
+    signal_to(run.pid, SIGUSR1);
+    (void)ends(&run);
+    close(terminal);
 }
 
 /* An alarm that the caller has set goes off in redlock, and reaches the command as it would without redlock. */
@@ -1220,6 +1259,33 @@ static void stop_and_continue(void)
     nodes();
     stop_and_continue_in("bash");
     stop_and_continue_in("sh");
+}
+
+/* Ctrl-Z when the guard is there, and the command is not. */
+static void ctrl_z_at_the_start(void)
+{
+    struct program run;
+    int terminal;
+    pid_t redlock, guard, command;
+
+    nodes();
+    preload_shim();
+    setenv("SHIM", getenv("LD_PRELOAD"), 1);
+    unsetenv("LD_PRELOAD");
+    run = shell("bash", &terminal);
+    type(terminal, "REDLOCK_FORK=wait2 LD_PRELOAD=$SHIM $P run -t 60 x env -u LD_PRELOAD sh -c "
+                   "'" UNTIL_TOLD "echo told'\n");
+    ok(until((redlock = child_of(run.pid, 0)) != 0, WAIT_MS), "redlock");
+    ok(until((guard = child_of(redlock, 0)) != 0, WAIT_MS), "its guard, which pauses");
+    type(terminal, "\032");
+    ok(strstr(screen(terminal, "topped"), "topped") != NULL, "Ctrl-Z stops redlock");
+    ok(until((command = child_of(guard, 0)) != 0, WAIT_MS), "the command begins");
+    ok(until(is_stopped(command), WAIT_MS), "and is stopped, too");
+    type(terminal, "fg\n");
+    ok(until(!is_stopped(command) && !is_stopped(redlock), WAIT_MS), "fg continues both");
+    tell();
+    ok(strstr(screen(terminal, "told"), "told") != NULL, "the command ends");
+    leave(&run, terminal);
 }
 
 /* Ctrl-C ends the command. Its child has got it, too, and cleans up: it gets no second signal, and the lock is kept. */
@@ -1458,6 +1524,7 @@ static const struct scenario {
     {"redlock_stopped", redlock_stopped},
     {"redlock_stopped_at_the_start", redlock_stopped_at_the_start},
     {"guard_stopped", guard_stopped},
+    {"guard_stopped_early_or_late", guard_stopped_early_or_late},
     {"guard_hangs", guard_hangs},
     {"both_killed", both_killed},
     {"unrelated_process", unrelated_process},
@@ -1475,6 +1542,7 @@ static const struct scenario {
     {"gone", gone},
     {"pipelines", pipelines},
     {"stop_and_continue", stop_and_continue},
+    {"ctrl_z_at_the_start", ctrl_z_at_the_start},
     {"inner_shell", inner_shell},
     {"interrupted", interrupted},
 };
