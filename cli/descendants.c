@@ -69,7 +69,7 @@ static int read_process(pid_t pid, struct process *process)
     return 1;
 }
 
-/* Lists all processes. Returns how many; 0: there is no /proc, or no memory. The caller frees the list. */
+/* Lists all processes, or the first ones if the memory ends. Returns how many; 0: there is no /proc. The caller frees the list. */
 static unsigned list_processes(struct process **list)
 {
     DIR *folder = opendir("/proc");
@@ -80,10 +80,8 @@ static unsigned list_processes(struct process **list)
     while (folder != NULL && (entry = readdir(folder)) != NULL) {
         if (count == room) {
             struct process *longer = realloc(*list, (room += 512) * sizeof **list);
-            if (longer == NULL) {
-                count = 0;
+            if (longer == NULL)
                 break;
-            }
             *list = longer;
         }
         if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
