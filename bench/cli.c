@@ -1,6 +1,7 @@
 /* cli.c - the cost of the program: the time from the start of `redlock run` to the lock, also over a slow network; the time of
    50 concurrent runs with the same lock, compared with flock(1); the memory of a run that holds a lock; the size. On five real
-   servers, for each program in the arguments; with our limits for these figures. Build: make cli-figures
+   servers, for each program in the arguments, whose starts and crowds are measured in turn; with our limits for these figures. Build:
+   make cli-figures
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -23,7 +24,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SERVERS = 5, RUNS = 40, FAR_RUNS = 20, CONCURRENT = 50, ROUNDS = 5, RTT_MS = 20 };
+enum {
+    SERVERS = 5,
+    RUNS = 200,
+    FAR_RUNS = 20,
+    CONCURRENT = 50,
+    ROUNDS = 5,
+    RTT_MS = 20,
+    PROGRAMS = 8
+};
 
 enum { START_LIMIT_US = 2000, MEMORY_LIMIT_KB = 2048, SIZE_LIMIT = 215 * 1024 };
 #define CONCURRENT_LIMIT 1.5 /* times flock(1) */
@@ -95,58 +104,42 @@ static void wait_for_end(pid_t pid, int want)
     }
 }
 
-/* The time in which the program starts and ends without using a lock. */
-static double measure_version(const char *program)
+/* What is measured of each program in the arguments, in microseconds. */
+static struct measured {
+    const char *program;
+    double lock_us[RUNS], end_us[RUNS], version_us[RUNS]; /* since the start */
+    double crowd_us[ROUNDS];                              /* see concurrent_us */
+} measured[PROGRAMS];
+
+/* One start up to the lock and to the end, and one that ends without a lock. */
+static void measure_start(struct measured *of, unsigned run)
 {
     static char redlock[] = "redlock", version[] = "version";
     char *words[] = {redlock, version, NULL};
-    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    static double us[RUNS];
-    unsigned i;
+    int messages, null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    double begin = now_us();
+    pid_t pid = start(of->program, nodes, true_, NULL, &messages);
 
-    for (i = 0; i < RUNS; i++) {
-        double begin = now_us();
-        wait_for_end(spawn(program, words, null, STDOUT_FILENO), 0);
-        us[i] = now_us() - begin;
-    }
+    expect_acquired(messages);
+    of->lock_us[run] = now_us() - begin;
+    wait_for_end(pid, 0);
+    of->end_us[run] = now_us() - begin;
+    close(messages);
+    begin = now_us();
+    wait_for_end(spawn(of->program, words, null, STDOUT_FILENO), 0);
+    of->version_us[run] = now_us() - begin;
     close(null);
-    return quantile(us, RUNS, 0.5);
 }
 
-/* The best of several rounds, because other processes can only make a round longer. */
-static double measure_start(const char *program)
+static double print_start(struct measured *of)
 {
-    double least_us = 1e9, fast_us = 1e9, ends_us = 1e9, version_us = 1e9, us;
-    unsigned i, round;
-    int messages;
+    double lock_us = quantile(of->lock_us, RUNS, 0.5);
 
-    for (round = 0; round < ROUNDS; round++) {
-        static double lock_us[RUNS], end_us[RUNS];
-        for (i = 0; i < RUNS; i++) {
-            double begin = now_us();
-            pid_t pid = start(program, nodes, true_, NULL, &messages);
-            expect_acquired(messages);
-            lock_us[i] = now_us() - begin;
-            wait_for_end(pid, 0);
-            end_us[i] = now_us() - begin;
-            close(messages);
-        }
-        us = quantile(lock_us, RUNS, 0.5);
-        least_us = us < least_us ? us : least_us;
-        us = quantile(lock_us, RUNS, 0.1);
-        fast_us = us < fast_us ? us : fast_us;
-        us = quantile(end_us, RUNS, 0.5);
-        ends_us = us < ends_us ? us : ends_us;
-        us = measure_version(program);
-        version_us = us < version_us ? us : version_us;
-    }
-    printf(
-        "  start to lock        %8.2f ms, the median of %d in the best of %d rounds; %.2f for the "
-        "fastest 10 %%\n",
-        least_us / 1e3, RUNS, ROUNDS, fast_us / 1e3);
-    printf("  to the end of `run x true` %.2f ms; of `redlock version`: %.2f\n", ends_us / 1e3,
-           version_us / 1e3);
-    return least_us;
+    printf("  start to lock        %8.2f ms, the median of %d; %.2f for the fastest 10 %%\n",
+           lock_us / 1e3, RUNS, quantile(of->lock_us, RUNS, 0.1) / 1e3);
+    printf("  to the end of `run x true` %.2f ms; of `redlock version`: %.2f\n",
+           quantile(of->end_us, RUNS, 0.5) / 1e3, quantile(of->version_us, RUNS, 0.5) / 1e3);
+    return lock_us;
 }
 
 /* ---- A slow network ---- */
@@ -345,25 +338,32 @@ static double concurrent_us(const char *program, char **words)
     return now_us() - begin;
 }
 
-/* The ratio to flock(1), which is measured alternately. */
-static double measure_concurrent(const char *program)
+static double flock_us[ROUNDS]; /* the same with flock(1) */
+
+/* One crowd of flock(1), and one of each program. */
+static void measure_crowds(int programs, unsigned round)
 {
-    static double ours_us[ROUNDS], theirs_us[ROUNDS];
     char file[] = "/tmp/redlock-figures-XXXXXX", flock[] = "flock", sleep[] = "sleep",
          time[] = "0.008", redlock[] = "redlock", run[] = "run", option[] = "-N", name[] = "crowd";
     char *ours[] = {redlock, run, option, nodes, name, sleep, time, NULL};
     char *theirs[] = {flock, file, sleep, time, NULL};
-    unsigned i;
+    int i;
 
     close(mkstemp(file));
-    for (i = 0; i < ROUNDS; i++) {
-        theirs_us[i] = concurrent_us("flock", theirs);
-        ours_us[i] = concurrent_us(program, ours);
-    }
+    flock_us[round] = concurrent_us("flock", theirs);
     unlink(file);
+    for (i = 0; i < programs; i++)
+        measured[i].crowd_us[round] = concurrent_us(measured[i].program, ours);
+}
+
+/* Returns the ratio to flock(1). */
+static double print_crowd(struct measured *of)
+{
+    double ours = quantile(of->crowd_us, ROUNDS, 0.5), theirs = quantile(flock_us, ROUNDS, 0.5);
+
     printf("  %d runs of 8 ms      %8.0f ms in the median, flock(1): %.0f\n", CONCURRENT,
-           quantile(ours_us, ROUNDS, 0.5) / 1e3, quantile(theirs_us, ROUNDS, 0.5) / 1e3);
-    return quantile(ours_us, ROUNDS, 0.5) / quantile(theirs_us, ROUNDS, 0.5);
+           ours / 1e3, theirs / 1e3);
+    return ours / theirs;
 }
 
 /* ---- Memory ---- */
@@ -426,27 +426,29 @@ int main(int argc, char **argv)
     struct stat status;
     size_t used = 0;
     unsigned i;
-    int program;
+    int n, programs = argc - 1 < PROGRAMS ? argc - 1 : PROGRAMS;
 
     servers_start(servers, SERVERS, NULL);
     for (i = 0; i < SERVERS; i++)
         used += (size_t)snprintf(nodes + used, sizeof nodes - used, "%s,", servers[i].address);
     start_relay(servers);
-    for (program = 1; program < argc; program++) {
-        double start_us, trips, concurrent;
-        long memory_kb;
-        if (stat(argv[program], &status) != 0)
-            give_up(argv[program]);
-        printf("%s\n  size                 %8ld bytes\n", argv[program], (long)status.st_size);
-        start_us = measure_start(argv[program]);
-        trips = measure_far(argv[program]);
-        concurrent = measure_concurrent(argv[program]);
-        memory_kb = measure_memory(argv[program]);
-        gate("start, us", start_us, START_LIMIT_US);
-        gate("round trips", trips, TRIPS_LIMIT);
-        gate("times flock", concurrent, CONCURRENT_LIMIT);
-        gate("memory, kB", (double)memory_kb, MEMORY_LIMIT_KB);
-        if (strstr(argv[program], "static") != NULL)
+    for (n = 0; n < programs; n++)
+        measured[n].program = argv[n + 1];
+    for (i = 0; i < RUNS; i++)
+        for (n = 0; n < programs; n++)
+            measure_start(&measured[n], i);
+    for (i = 0; i < ROUNDS; i++)
+        measure_crowds(programs, i);
+    for (n = 0; n < programs; n++) {
+        const char *program = measured[n].program;
+        if (stat(program, &status) != 0)
+            give_up(program);
+        printf("%s\n  size                 %8ld bytes\n", program, (long)status.st_size);
+        gate("start, us", print_start(&measured[n]), START_LIMIT_US);
+        gate("round trips", measure_far(program), TRIPS_LIMIT);
+        gate("times flock", print_crowd(&measured[n]), CONCURRENT_LIMIT);
+        gate("memory, kB", (double)measure_memory(program), MEMORY_LIMIT_KB);
+        if (strstr(program, "static") != NULL)
             gate("size, bytes", (double)status.st_size, SIZE_LIMIT);
     }
     return 0;
