@@ -95,7 +95,7 @@ static unsigned rl_longest_login(const struct redlock_node *node)
 static enum rl_error rl_bad_node(struct redlock_client *c, const struct redlock_node *nodes,
                                  const struct redlock_node *node)
 {
-    struct rl_message message = {NULL, NULL, node, rl_longest_login(node)};
+    struct rl_message message = {NULL, NULL, node, rl_longest_login(node), 0};
 
     if (node->user != NULL && node->password == NULL)
         return RL_USER_WITHOUT_PASSWORD;

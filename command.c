@@ -29,13 +29,12 @@ static const char rl_head[] = "local c,K,A,N=redis.call,KEYS,ARGV,tonumber ";
    another client has a key: how long that key lives, in ms, a blank, and the token there; that of
    the first such key. Or the error: before Redis 7.0 `call` would hide it in a long text. The whole
    value is compared first: only that of a repaired key differs from the token, and to cut texts
-   costs the server time. With its sha1sum, for EVALSHA. */
+   costs the server time. */
 #if !REDLOCK_MINIMAL
 static const char rl_delete_script[] =
     "c=redis.pcall local r=1 for i=#K,1,-1 do local v=c('get',K[i])if v==A[1]then v=c('del',K[i])"
     "elseif type(v)=='string'then v=v:sub(1,m)==A[1]:sub(1,m)and c('del',K[i])or"
     "(N(c('pttl',K[i]))or 0)..' '..v end r=v~=1 and(v or r==1 and 0)or r end return r";
-#define RL_DELETE_SHA1 "5b289f64598f641e3f0633355a623d508403703b"
 /* Extends. Returns the generation of the keys, if all are ours and of one generation, so that a
    key which was gone meanwhile shows; else 0. Unless a third argument forbids it, missing keys are
    created where no key is another client's: then all keys get the generation of this token. Never
@@ -50,7 +49,6 @@ static const char rl_extend_script[] =
 #else
 static const char rl_delete_script[] =
     "c=redis.pcall local v=c('get',K[1])return v==A[1]and c('del',K[1])or v or 0";
-#define RL_DELETE_SHA1 "2c5273f926c16fb72bfd96b0ce91ff745a3e4ca1"
 static const char rl_extend_script[] = "local v=c('get',K[1])return v==A[1]and "
                                        "c('pexpire',K[1],math.max(N(A[2]),c('pttl',K[1])))or 0";
 #endif
@@ -185,7 +183,7 @@ enum rl_value {
 #define RL_PUT_KEY "\1"
 #define RL_PUT_TOKEN "\2"
 #define RL_PUT_TTL "\3"
-#define RL_PUT_SCRIPT "4EVAL\4"
+#define RL_PUT_SCRIPT "\4" /* EVAL, too */
 #define RL_PUT_EVAL RL_PUT_SCRIPT "\5"
 #define RL_PUT_COUNTER "\6\7"
 #define RL_PUT_USER "\10"
@@ -219,9 +217,6 @@ static const char *const rl_words[RL_READY] = {
                                      "7DELIFEQ" RL_PUT_KEY RL_PUT_TOKEN),
     [RL_DELEX] = RL_UNLESS_MINIMAL("4"
                                    "5DELEX" RL_PUT_KEY "4IFEQ" RL_PUT_TOKEN),
-    [RL_EVALSHA] = RL_UNLESS_MINIMAL("5"
-                                     "7EVALSHA"
-                                     "X" RL_DELETE_SHA1 "11" RL_PUT_KEY RL_PUT_TOKEN),
     [RL_GATE] = RL_IF_FAIR("=" RL_PUT_EVAL RL_PUT_WAITER RL_PUT_TTL RL_PUT_COUNTER), /* 13 */
     [RL_LEAVE] = RL_IF_FAIR("6" RL_PUT_EVAL RL_PUT_NAME),
     [RL_BACK] = RL_IF_FAIR(":" RL_PUT_EVAL RL_PUT_WAITER), /* 10 */
@@ -324,12 +319,28 @@ static void rl_put_keys(struct resp_writer *w, const struct redlock_lock *lock, 
     rl_put_token(w, lock, command);
 }
 
-static void rl_put_script(struct resp_writer *w, unsigned command, int label_is_token)
+/* The sha1sum of a script with its usual head: of which only in RL_HASHED. R11 */
+static const char *rl_hash_of(unsigned command)
 {
-    const char *script = rl_script_of(command);
+    if (REDLOCK_FAIR && command == RL_GATE)
+        return "8ecdde479813c5bf354598a81010e6885d60d96c";
+    return REDLOCK_FAIR && rl_is(command, RL_QUEUES) ? "dcadb401519315d66231805b29d89a6131a6edef"
+                                                     : "5b289f64598f641e3f0633355a623d508403703b";
+}
 
-    resp_put_joined(w, label_is_token ? rl_label_head : rl_head, RL_HEAD_SIZE, script,
-                    strlen(script));
+static void rl_put_script(struct resp_writer *w, const struct rl_message *m)
+{
+    int is_label = m->lock != NULL && m->lock->token_is_label;
+    const char *script = rl_script_of(m->command);
+
+    if (!REDLOCK_MINIMAL && m->by_hash) {
+        resp_put_bytes(w, "EVALSHA", 7);
+        resp_put_bytes(w, rl_hash_of(m->command), 40);
+    } else {
+        resp_put_bytes(w, "EVAL", 4);
+        resp_put_joined(w, is_label ? rl_label_head : rl_head, RL_HEAD_SIZE, script,
+                        strlen(script));
+    }
 }
 
 /* What varies in a command of a lock. */
@@ -344,9 +355,6 @@ static void rl_put_of_lock(struct resp_writer *w, const struct redlock_lock *loc
         return;
     case RL_TOKEN:
         rl_put_token(w, lock, command);
-        return;
-    case RL_SCRIPT:
-        rl_put_script(w, command, lock->token_is_label);
         return;
     case RL_KEYS:
         resp_put_number(w, 1 + rl_more_keys(lock, command));
@@ -380,24 +388,18 @@ static void rl_put_of_lock(struct resp_writer *w, const struct redlock_lock *loc
 }
 
 /* What varies in a release that is repeated. */
-static void rl_put_of_owed(struct resp_writer *w, const struct redlock_owed *owed, unsigned command,
-                           unsigned which)
+static void rl_put_of_owed(struct resp_writer *w, const struct redlock_owed *owed, unsigned which)
 {
-    if (which == RL_SCRIPT)
-        rl_put_script(w, command, 0);
-    else if (which == RL_KEYS) {
-        resp_put_number(w, 1U + owed->more_keys);
-        resp_put_raw(w, owed->bytes, owed->size); /* RL_NAME, too */
-    }
+    if (which != RL_KEYS)
+        return;
+    resp_put_number(w, 1U + owed->more_keys);
+    resp_put_raw(w, owed->bytes, owed->size); /* RL_NAME, too */
 }
 
 /* What varies in the handshake. */
-static void rl_put_of_node(struct resp_writer *w, const struct redlock_node *node, unsigned command,
-                           unsigned which)
+static void rl_put_of_node(struct resp_writer *w, const struct redlock_node *node, unsigned which)
 {
-    if (which == RL_SCRIPT)
-        rl_put_script(w, command, 0);
-    else if (which == RL_USER)
+    if (which == RL_USER)
         resp_put_text(w, !REDLOCK_MINIMAL && node->user == NULL ? "default" : node->user);
     else if (which == RL_PASSWORD)
         resp_put_text(w, node->password);
@@ -419,12 +421,14 @@ REDLOCK_PRIVATE void rl_put_command(struct resp_writer *w, const struct rl_messa
         if (which >= '0') {
             resp_put_bytes(w, text, which - '0');
             text += which - '0';
-        } else if (m->lock != NULL)
+        } else if (which == RL_SCRIPT)
+            rl_put_script(w, m); /* and EVAL */
+        else if (m->lock != NULL)
             rl_put_of_lock(w, m->lock, m->command, which);
         else if (REDLOCK_OWED_MAX > 0 && m->owed != NULL)
-            rl_put_of_owed(w, m->owed, m->command, which);
+            rl_put_of_owed(w, m->owed, which);
         else
-            rl_put_of_node(w, m->node, m->command, which);
+            rl_put_of_node(w, m->node, which);
     }
 }
 
@@ -543,8 +547,7 @@ REDLOCK_PRIVATE enum rl_vote rl_vote_of(unsigned command, const struct resp_item
                    ? RL_YES
                    : RL_NONSENSE;
     }
-    if (item->kind == RESP_STRING &&
-        rl_is(command, 1 << RL_DELETE | !REDLOCK_MINIMAL << RL_EVALSHA | RL_QUEUES))
+    if (item->kind == RESP_STRING && rl_is(command, 1 << RL_DELETE | RL_QUEUES))
         return RL_NO;
     if (item->kind != RESP_INTEGER)
         return RL_NONSENSE;
@@ -680,13 +683,14 @@ static const char *rl_acl_rules(const struct redlock_node *node)
     };
     static const char rules[] = "+select +exists +del +eval +get +set +pexpire +pttl ~KEY";
     static const uint8_t at[RL_READY] = {
-        [RL_SET] = RL_AT_SET,      [RL_DELETE] = RL_AT_DEL,     [RL_TAKE] = RL_AT_EXISTS,
-        [RL_FENCE] = RL_AT_EXISTS, [RL_CONFIRM] = RL_AT_EXISTS, [RL_EXTEND] = RL_AT_EVAL,
-        [RL_REPAIR] = RL_AT_EVAL,  [RL_DELIFEQ] = RL_AT_DEL,    [RL_DELEX] = RL_AT_DEL,
-        [RL_EVALSHA] = RL_AT_DEL,  [RL_GATE] = RL_AT_DEL,       [RL_LEAVE] = RL_AT_DEL,
-        [RL_BACK] = RL_AT_DEL, /* 0 for the handshake */
+        [RL_SET] = RL_AT_SET,        [RL_DELETE] = RL_AT_DEL,
+        [RL_TAKE] = RL_AT_EXISTS,    [RL_FENCE] = RL_AT_EXISTS,
+        [RL_CONFIRM] = RL_AT_EXISTS, [RL_EXTEND] = RL_AT_EVAL,
+        [RL_REPAIR] = RL_AT_EVAL,    [RL_DELIFEQ] = RL_AT_DEL,
+        [RL_DELEX] = RL_AT_DEL,      [RL_GATE] = RL_AT_DEL,
+        [RL_LEAVE] = RL_AT_DEL,      [RL_BACK] = RL_AT_DEL, /* 0 for the handshake */
     };
-    unsigned command = node->priv.requests[node->priv.first].command;
+    unsigned command = rl_command_of(&node->priv.requests[node->priv.first]);
 
     return rules + at[command];
 }
@@ -718,7 +722,7 @@ static char *rl_behind_code(struct resp_item *item)
    the room. R12 */
 static void rl_begin_server_error(struct redlock_node *node)
 {
-    unsigned command = node->priv.requests[node->priv.first].command;
+    unsigned command = rl_command_of(&node->priv.requests[node->priv.first]);
 
     if (REDLOCK_MINIMAL || node->priv.count == 0 || command != rl_auth(node)) {
         node->error[0] = '\0';

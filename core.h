@@ -177,8 +177,7 @@ enum rl_command {
     RL_EXTEND,  /* extend, but do not create the key, */
     RL_REPAIR,  /* or create it where it is missing. R9 */
     RL_DELIFEQ, /* release by a command of Valkey 9.0, */
-    RL_DELEX,   /* by a command of Redis 8.4, */
-    RL_EVALSHA, /* or by the hash of the script. R11 */
+    RL_DELEX,   /* or by a command of Redis 8.4. R11 */
     RL_GATE,    /* acquire through the wait queue, with a fencing token or without one; */
     RL_LEAVE,   /* release and leave the queue, */
     RL_BACK,    /* or stand in it again. R19 */
@@ -203,9 +202,11 @@ enum {
     RL_CREATES = RL_ACQUIRES | !REDLOCK_MINIMAL << RL_REPAIR, /* each in its own generation. R9 */
     RL_EXTENDS = 1 << RL_EXTEND | !REDLOCK_MINIMAL << RL_REPAIR,
     RL_WRITES = RL_ACQUIRES | RL_EXTENDS | !REDLOCK_MINIMAL << RL_CONFIRM,
-    RL_NATIVE = REDLOCK_MINIMAL ? 0 : 1 << RL_DELIFEQ | 1 << RL_DELEX | 1 << RL_EVALSHA,
+    RL_NATIVE = REDLOCK_MINIMAL ? 0 : 1 << RL_DELIFEQ | 1 << RL_DELEX,
     RL_RELEASES = 1 << RL_DELETE | RL_NATIVE | 1 << RL_LEAVE | 1 << RL_BACK,
-    RL_QUEUES = 1 << RL_GATE | 1 << RL_LEAVE | 1 << RL_BACK /* scripts of the wait queue */
+    RL_QUEUES = 1 << RL_GATE | 1 << RL_LEAVE | 1 << RL_BACK, /* scripts of the wait queue */
+    /* A server that has the script is sent its hash: the long scripts, and the commonest. */
+    RL_HASHED = REDLOCK_MINIMAL ? 0 : 1 << RL_DELETE | RL_QUEUES
 };
 
 enum rl_vote {
@@ -216,7 +217,8 @@ enum rl_vote {
     RL_DENIED,     /* an error that will not go away by itself */
     RL_UNANSWERED, /* the connection broke */
     RL_NOT_NATIVE, /* the node is sent another command: a native release did not delete, and the
-                      script finds out why, R11; or the gate was denied. R19 */
+                      script finds out why; or a hash did not serve, and the script follows, R11;
+                      or the gate was denied. R19 */
     RL_NONSENSE    /* not a reply to this command */
 };
 
@@ -226,12 +228,21 @@ static inline int rl_is(unsigned command, unsigned set)
     return (int)(set >> command & 1);
 }
 
+/* In a request, beside its command: the script was sent as its hash. R11 */
+enum { RL_BY_HASH = REDLOCK_MINIMAL ? 0 : 0x80 };
+
+static inline unsigned rl_command_of(const struct redlock_request *request)
+{
+    return request->command & ~(unsigned)RL_BY_HASH;
+}
+
 /* What a command is made of: a lock, else what is kept of one, else, for the handshake, a node. */
 struct rl_message {
     const struct redlock_lock *lock;
     const struct redlock_owed *owed;
     const struct redlock_node *node;
     unsigned command;
+    unsigned by_hash; /* 1: the hash of the script, in place of the script */
 };
 
 /* Appends the command. */

@@ -417,25 +417,37 @@ REDLOCK_PRIVATE size_t rl_encode(struct redlock_client *c, const struct rl_messa
                : w.used;
 }
 
-REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsigned nodes,
-                                     unsigned command, unsigned round)
+/* The nodes that have the script of this command, which is of RL_HASHED. */
+static redlock_mask *rl_have_script(struct redlock_client *c, unsigned command)
 {
-    struct rl_message message = {NULL, NULL, NULL, command};
+    return &c->priv.have_script[command == RL_DELETE ? 0 : command == RL_GATE ? 1 : 2];
+}
+
+/* A new connection, maybe to another process of the server. R11 */
+static void rl_forget_scripts(struct redlock_client *c, unsigned bit)
+{
+    rl_clear(rl_have_script(c, RL_DELETE), bit);
+    rl_clear(rl_have_script(c, RL_GATE), bit);
+    rl_clear(rl_have_script(c, RL_LEAVE), bit);
+    rl_clear(&c->priv.refuse_hashes, bit);
+}
+
+/* Queues the message for these nodes. Returns those of them that it is queued for. */
+static redlock_mask rl_send_message(struct redlock_client *c, struct rl_message *message,
+                                    void *from, unsigned nodes, unsigned round)
+{
     void *owner = round == RL_NO_REPLY ? NULL : from;
+    unsigned command = message->command | (message->by_hash ? RL_BY_HASH : 0U);
     struct redlock_node *node = c->priv.nodes;
     unsigned bit, sent = 0;
     size_t size;
 
-    if (REDLOCK_OWED_MAX > 0 && round == RL_OWED)
-        message.owed = (const struct redlock_owed *)from;
-    else
-        message.lock = (const struct redlock_lock *)from;
     do {
         nodes &= rl_up(c);
         if (nodes == 0)
             return 0;
-        message.node = rl_first_node(c, nodes); /* a command for several does not ask for it */
-        size = rl_encode(c, &message);
+        message->node = rl_first_node(c, nodes); /* a command for several does not ask for it */
+        size = rl_encode(c, message);
         /* too long for an empty buffer is only a password that has grown since redlock_init */
         if (size == 0 && (c->priv.out.used == 0 || !rl_make_room(c)))
             return 0;
@@ -453,6 +465,30 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
     if (sent != 0)
         rl_out_add(c, sent, size);
     return (redlock_mask)sent;
+}
+
+REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsigned nodes,
+                                     unsigned command, unsigned round)
+{
+    struct rl_message message = {NULL, NULL, NULL, command, 0};
+    const struct redlock_lock *lock = (const struct redlock_lock *)from;
+    redlock_mask sent, *have;
+    unsigned by_hash = 0;
+
+    if (REDLOCK_OWED_MAX > 0 && round == RL_OWED)
+        message.owed = (const struct redlock_owed *)from;
+    else
+        message.lock = lock;
+    /* a label has another script */
+    if (!rl_is(command, RL_HASHED) || (message.lock != NULL && lock->token_is_label))
+        return rl_send_message(c, &message, from, nodes, round);
+    have = rl_have_script(c, command);
+    if (round != RL_NO_REPLY) /* a server may have forgotten it */
+        by_hash = nodes & *have & ~(unsigned)c->priv.refuse_hashes;
+    sent = rl_send_message(c, &message, from, nodes & ~by_hash, round);
+    rl_set(have, sent);
+    message.by_hash = 1;
+    return (redlock_mask)(sent | rl_send_message(c, &message, from, by_hash, round));
 }
 
 /* ---- Connecting ----------------------------------------------------------------------------- */
@@ -535,6 +571,8 @@ REDLOCK_PRIVATE void rl_connect_if_due(struct redlock_client *c, struct redlock_
     node->priv.notifies = 0;
     node->priv.release = RL_DELETE;
     node->priv.only_script = node->priv.no_queue = 0;
+    if (!REDLOCK_MINIMAL)
+        rl_forget_scripts(c, node->priv.bit);
     node->priv.run = node->priv.age_s = 0;
     if (c->priv.io->dial(c->priv.io->context, node) != 0) {
         rl_set_error(node, RL_CANNOT_CONNECT);
@@ -751,7 +789,7 @@ static int rl_handshake_replied(struct redlock_client *c, struct redlock_node *n
 
 /* The reply to a command of a lock. */
 static enum rl_vote rl_lock_replied(struct redlock_client *c, struct redlock_node *node,
-                                    unsigned command)
+                                    unsigned command, unsigned by_hash)
 {
     struct resp_item *item = &node->priv.reader.item;
     enum rl_vote vote = rl_vote_of(command, item);
@@ -760,6 +798,10 @@ static enum rl_vote rl_lock_replied(struct redlock_client *c, struct redlock_nod
         return vote;
     node->priv.reconnect = 1;
     node->priv.failures = node->priv.retried_at_once = 0;
+    if (!REDLOCK_MINIMAL && by_hash && (vote == RL_DENIED || rl_is_error(item, "NOSCRIPT\0"))) {
+        rl_set(&c->priv.refuse_hashes, node->priv.bit);
+        return RL_NOT_NATIVE;
+    }
     if (REDLOCK_FAIR && command == RL_GATE && vote == RL_DENIED) {
         node->priv.no_queue = 1; /* it may permit the key of the lock only */
         return RL_NOT_NATIVE;
@@ -769,8 +811,6 @@ static enum rl_vote rl_lock_replied(struct redlock_client *c, struct redlock_nod
             node->priv.only_script = 1;
         return vote == RL_YES ? vote : RL_NOT_NATIVE;
     }
-    if (!REDLOCK_MINIMAL && command == RL_DELETE && node->priv.release == RL_DELETE)
-        node->priv.release = RL_EVALSHA; /* the server has the script now */
     if (item->kind == RESP_ERROR)
         rl_set_server_error(node, RL_REPLIED, item);
     else if (rl_is(command, RL_WRITES)) { /* a release does not prove that an error is gone */
@@ -793,7 +833,7 @@ static enum rl_vote rl_item_came(struct redlock_client *c, struct redlock_node *
     enum rl_vote vote = RL_NO;
 
     reply->owner = NULL;
-    reply->command = request->command;
+    reply->command = rl_command_of(request);
     reply->round = request->round;
     if (!REDLOCK_MINIMAL && item->pushed) {
         if ((item->kind == RESP_STRING && item->depth == 2) ||
@@ -814,7 +854,7 @@ static enum rl_vote rl_item_came(struct redlock_client *c, struct redlock_node *
         if (!rl_handshake_replied(c, node, reply->command))
             return RL_NONSENSE;
     } else {
-        vote = rl_lock_replied(c, node, reply->command);
+        vote = rl_lock_replied(c, node, reply->command, request->command & RL_BY_HASH);
         if (vote == RL_NONSENSE)
             return vote;
         reply->owner = request->owner;
@@ -833,7 +873,7 @@ static int rl_next_unanswered(struct redlock_node *node, struct rl_reply *reply)
         struct redlock_request *request = rl_request(node, 0);
 
         reply->owner = request->owner;
-        reply->command = request->command;
+        reply->command = rl_command_of(request);
         reply->round = request->round;
         reply->vote = RL_UNANSWERED;
         request->repeats = 1;

@@ -46,7 +46,7 @@
        with a token that the caller chose. A release that only failed nodes are owed gives up its
        room for a later one.
    R11 Release in every state of the lock, on all nodes that may have the key. A server's own
-       compare-and-delete command, by the version in HELLO, replaces the script.
+       compare-and-delete command, by the version in HELLO, replaces the script; else its hash does.
    R15 Nothing waits without a bound, and the bound fits the distance. Each node has its own time
        for a vote, from its smoothed round trip and the variation, as in RFC 6298; node_timeout_ms
        at least, stall_ms and a quarter of the ttl at most. A round has failed when too few nodes
@@ -885,8 +885,7 @@ static unsigned rl_releasing_command(const struct redlock_client *c,
 
 /* How the lock is released on a node: by its cheapest release, if that serves the lock. A native
    one compares the whole value, so the key must be in the generation of the token. It serves one
-   key, tells no waiters, and does not say why it has not deleted. The hash is that of the script
-   for random tokens. R9, R11, R19 */
+   key, tells no waiters, and does not say why it has not deleted. R9, R11, R19 */
 static unsigned rl_release_for(const struct redlock_client *c, const struct redlock_lock *lock,
                                const struct redlock_node *node)
 {
@@ -894,7 +893,7 @@ static unsigned rl_release_for(const struct redlock_client *c, const struct redl
 
     if (REDLOCK_MINIMAL || node->priv.only_script || (lock->priv.round.by_script & node->priv.bit))
         return rl_releasing_command(c, lock);
-    if (rl_extra_keys(lock) > 0 || lock->token_is_label || rl_is_fair(c, lock))
+    if (rl_extra_keys(lock) > 0 || rl_is_fair(c, lock))
         return rl_releasing_command(c, lock);
     return known == 0 || known == rl_token_generation(lock) ? node->priv.release : RL_DELETE;
 }
@@ -1145,9 +1144,9 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
     now = reply->round == lock->priv.attempt.round && !rl_is_held(lock);
     if (reply->round == lock->priv.attempt.round)
         rl_clear(&lock->priv.unanswered, bit);
+    if (!now && (reply->vote == RL_UNANSWERED || reply->vote == RL_NOT_NATIVE))
+        return; /* decided without it */
     if (reply->vote == RL_UNANSWERED) {
-        if (!now)
-            return; /* decided without it */
         rl_miss_vote(node, lock);
     } else if (reply->vote == RL_NOT_NATIVE) {
         rl_set(&lock->priv.round.by_script, bit);

@@ -15,7 +15,7 @@ struct redlock_node;
 struct redlock_request {
     void *owner;      /* the requester: a lock or a redlock_owed; NULL: the reply is dropped */
     uint16_t repeats; /* how many equal commands it stands for; above 1 only without an owner */
-    uint8_t command;  /* enum rl_command */
+    uint8_t command;  /* enum rl_command; RL_BY_HASH beside it: see rl_command_of */
     uint8_t round;    /* that of the lock in which the reply is a vote, or what else it is for */
 };
 
@@ -191,7 +191,11 @@ struct redlock_client_private {
     redlock_mask in[5];       /* the nodes in each state: enum redlock_node_state */
     redlock_mask lost_untold; /* nodes whose connection broke, before the locks have noted it */
     redlock_mask full;        /* nodes that had no free request, until one is answered */
-    redlock_mask wanted;      /* nodes that some lock must still be sent to: they are connected */
+    /* Nodes that were sent the script on their present connection: of RL_DELETE, of RL_GATE, of RL_LEAVE
+       and RL_BACK. R11 */
+    redlock_mask have_script[3];
+    redlock_mask refuse_hashes; /* nodes that have refused a hash on their present connection */
+    redlock_mask wanted;        /* nodes that some lock must still be sent to: they are connected */
     struct redlock_list list[5];    /* enum rl_list */
     struct redlock_lock *first_due; /* of those that wait for their time */
     uint8_t waiting;                /* 1: some lock may wait for a notification. R7 */

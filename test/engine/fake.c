@@ -134,7 +134,7 @@ static void fake_note(int node, const struct mini_command *command)
     note->at_us = fake_now_us;
     note->node = node;
     note->epoch = fake_nodes[node].epoch;
-    note->kind = command->kind;
+    note->kind = command->by_hash && command->kind == 'D' ? 'd' : command->kind;
     if (!mini_is_of_a_lock(command))
         return;
     fake_copy(note->key, sizeof note->key, command->keys[0]);
@@ -259,7 +259,7 @@ void fake_restart(int node)
     fake_nodes[node].held = NULL;
     server->used = 0;
     memset(server->keys, 0, sizeof server->keys);
-    server->script = NULL;
+    server->scripts = 0;
     server->run++;
     server->age_s = 0;
 }
@@ -275,7 +275,8 @@ unsigned fake_count(int node, char kind)
     unsigned i, count = 0;
 
     for (i = 0; i < fake_logged; i++)
-        count += (node < 0 || fake_log[i].node == node) && fake_log[i].kind == kind;
+        count += (node < 0 || fake_log[i].node == node) &&
+                 (fake_log[i].kind == kind || (kind == 'D' && fake_log[i].kind == 'd'));
     return count;
 }
 

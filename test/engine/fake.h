@@ -97,7 +97,8 @@ void fake_hold(int node);                    /* holds back what is sent on the p
 /* The bytes of the oldest held connection arrive. Returns how many commands have run. */
 unsigned fake_arrive(int node);
 void fake_restart(int node);              /* another process, without keys */
-unsigned fake_count(int node, char kind); /* commands logged; node -1: all nodes */
+/* Commands logged; node -1: all nodes. 'D' has those by hash, too; 'd' has these only. */
+unsigned fake_count(int node, char kind);
 void fake_pass(struct redlock_client *client, uint64_t us); /* serves the client for `us` */
 
 #endif

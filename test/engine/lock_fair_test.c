@@ -1347,6 +1347,32 @@ static void r19_a_newcomer_of_one_client(void)
     redlock_deinit(&client);
 }
 
+/* A server has forgotten the script of the gate. It is sent the script at once; but nothing, if the others have decided before: an extension would
+   create the key there. */
+static void r11_the_gate_by_hash(void)
+{
+    int late;
+
+    for (late = 0; late < 2; late++) {
+        begin_fair(3);
+        is_int(acquire(1000), REDLOCK_OK, "r11: acquired");
+        is_int(release(1000), REDLOCK_OK, "r11: released");
+        fake_pass(&client, 20 * MS);
+        fake_logged = 0;
+        fake_nodes[2].server.scripts = 0;
+        fake_nodes[2].delay_us = late ? 10 * MS : 0;
+        is_int(acquire(1000), REDLOCK_OK, "r11: one of three servers has forgotten the scripts");
+        fake_pass(&client, 50 * MS);
+        is_int((int)attempts(2, 1), late ? 1 : 2, "r11: %s",
+               late ? "too late" : "the script itself");
+        is_int((int)fake_count(2, 'E'), 0, "r11: and nothing else");
+        is_int(lock.members, late ? 0x3 : 0x7, "r11: the members");
+        is_int(release(1000), REDLOCK_OK, "r11: released");
+        fake_pass(&client, 50 * MS);
+        is_int((int)fake_keys_left(), 0, "r11: no key is left");
+    }
+}
+
 int main(void)
 {
     static const int up[] = {0, 1, 2}, down[] = {2, 1, 0};
@@ -1366,6 +1392,7 @@ int main(void)
         is_int((int)attempts(0, 1), 0, "r19: has no queue");
         return done_testing();
     }
+    r11_the_gate_by_hash();
     r19_only_waiters_enter();
     r19_nobody_waits();
     r19_newcomers_stand_behind();

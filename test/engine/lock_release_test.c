@@ -131,9 +131,10 @@ static void r11_native_commands_are_detected(void)
 {
     static const struct {
         int native, denied;
-        unsigned scripts, natives; /* sent to each server in four cycles */
-    } cases[] = {{0, 0, 1, 3}, {1, 0, 0, 4}, {2, 0, 0, 4},
-                 {4, 0, 4, 1}, {7, 0, 0, 4}, {7, 1, 4, 1}};
+        unsigned scripts, hashes,
+            natives; /* sent to each server in four cycles; hashes are scripts, too */
+    } cases[] = {{0, 0, 4, 3, 0}, {1, 0, 0, 0, 4}, {2, 0, 0, 0, 4}, {4, 0, 5, 1, 0},
+                 {7, 0, 0, 0, 4}, {7, 1, 5, 1, 1}, {0, 1, 5, 1, 0}};
     unsigned i, n;
 
     for (n = 0; n < sizeof cases / sizeof *cases; n++) {
@@ -144,11 +145,13 @@ static void r11_native_commands_are_detected(void)
         acquire_and_release(4);
         for (i = 0; i < 3; i++)
             wrong += fake_count((int)i, 'D') != cases[n].scripts ||
+                     fake_count((int)i, 'd') != cases[n].hashes ||
                      fake_count((int)i, 'N') != cases[n].natives || nodes[i].error[0] != '\0' ||
                      fake_nodes[i].connects != 1;
-        is_int(
-            (int)wrong, 0, "r11: %d%s: %u scripts and %u native releases in four cycles, no error",
-            cases[n].native, cases[n].denied ? ", denied" : "", cases[n].scripts, cases[n].natives);
+        is_int((int)wrong, 0,
+               "r11: %d%s: %u scripts, %u by hash, and %u native releases in four cycles, no error",
+               cases[n].native, cases[n].denied ? ", denied" : "", cases[n].scripts,
+               cases[n].hashes, cases[n].natives);
         for (i = 0; i < 3; i++)
             fake_break((int)i);
         fake_pass(&client, 20 * MS);
@@ -156,6 +159,7 @@ static void r11_native_commands_are_detected(void)
         is_int((int)fake_count(0, cases[n].native & 3 ? 'N' : 'D'),
                (int)(cases[n].native & 3 ? cases[n].natives : cases[n].scripts) + 1,
                "r11: tried again on the next connection");
+        is_int((int)fake_count(0, 'd'), (int)cases[n].hashes, "r11: which begins with the script");
     }
 }
 
@@ -211,13 +215,16 @@ static void r11_native_commands_that_fail_later(void)
         is_int((int)fake_keys_left(), 0, "r11: no key is left");
         fake_pass(&client, 20 * MS);
         for (i = 0; i < 5; i++)
-            wrong += fake_count((int)i, 'N') != 1 || fake_count((int)i, 'D') != 1 ||
+            wrong += fake_count((int)i, 'N') + fake_count((int)i, 'd') != 1 ||
+                     fake_count((int)i, 'D') != 1 + fake_count((int)i, 'd') ||
                      nodes[i].error[0] != '\0' || fake_nodes[i].connects != 1;
         is_int((int)wrong, 0,
                "r11: by script; the server's error, which contains the token, is dropped");
+        acquire_and_release(1); /* where a native command has failed, the hash has its turn */
         fake_logged = 0;
         acquire_and_release(1);
-        is_int((int)fake_count(-1, 'N'), 0, "r11: no native command is tried again");
+        is_int((int)(fake_count(-1, 'N') + fake_count(-1, 'd')), 0,
+               "r11: no native command, and no hash, is tried again");
     }
 }
 

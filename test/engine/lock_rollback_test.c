@@ -168,6 +168,7 @@ static void r04_a_release_is_sent_once(void)
     is_int((int)sent, (int)releases_of(0), "r04: it is sent the release as often as the others");
     is_int((int)releases_of(2), (int)sent, "r04: and not again when it has replied");
     begin_with_defaults(3); /* so that the script releases */
+    warm_up();
     acquire(0);
     fake_pass(&client, 10 * MS);
     fake_logged = 0;

@@ -318,8 +318,7 @@ static void mini_run_delete(struct mini_server *server, struct mini_session *ses
     strcpy(reply, ":1\r\n");
     for (i = command->key_count; i-- > 0;) {
         struct mini_key *found = mini_found(server, command->keys[i]);
-        if (command->kind != 'N' || command->count == 5)
-            mini_track(session, command->keys[i]);
+        mini_track(session, command->keys[i]);
         if (found != NULL && mini_owns(found, command, command->arguments[0])) {
             found->name.size = 0;
             command->changed = (uint16_t)(command->changed | 1U << i);
@@ -332,22 +331,13 @@ static void mini_run_delete(struct mini_server *server, struct mini_session *ses
 }
 
 /* The same by a native command, if the server has it. */
-static void mini_run_native(struct mini_server *server, struct mini_session *session,
-                            struct mini_command *command, char *reply)
+static void mini_run_native(struct mini_server *server, struct mini_command *command, char *reply)
 {
-    int hash = command->count == 5, delex = command->words[0].size == 5;
+    int delex = command->words[0].size == 5;
     struct mini_word key = command->keys[0], token = command->arguments[0];
     struct mini_key *found = mini_found(server, key);
 
-    if (hash && server->no_native)
-        strcpy(reply, "-NOPERM this user has no permissions to run the 'evalsha' command\r\n");
-    else if (hash && !(!(server->native & 4) && server->script != NULL &&
-                       mini_is(command->words[1], server->script)))
-        strcpy(reply, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
-    else if (hash) {
-        command->generations = server->script[0] == '7';
-        mini_run_delete(server, session, command, reply);
-    } else if (!(server->native & (delex ? 2 : 1)))
+    if (!(server->native & (delex ? 2 : 1)))
         sprintf(reply, "-ERR unknown command '%s', with args beginning with: '%.*s' %s'%.*s' \r\n",
                 delex ? "DELEX" : "DELIFEQ", (int)key.size, key.bytes, delex ? "'IFEQ' " : "",
                 (int)token.size, token.bytes);
@@ -716,6 +706,12 @@ static void mini_run_fencing(struct mini_server *server, struct mini_command *co
         mini_reply_number(reply, (unsigned long long)count);
 }
 
+int mini_has_script(const struct mini_server *server, const struct mini_command *command)
+{
+    return !command->by_hash || (!server->no_native && (server->native & 4) == 0 &&
+                                 (server->scripts >> (command->script - 1) & 1) != 0);
+}
+
 unsigned mini_run(struct mini_server *server, struct mini_session *session,
                   struct mini_command *command, char reply[MINI_REPLY])
 {
@@ -723,6 +719,8 @@ unsigned mini_run(struct mini_server *server, struct mini_session *session,
     unsigned i, told = 0;
 
     server->database = session->database;
+    if (command->script > 0 && !command->by_hash)
+        server->scripts |= 1U << (command->script - 1);
     if (server->tells_caller && command->queues)
         before = *session;
     if (!mini_is_of_a_lock(command))
@@ -732,17 +730,19 @@ unsigned mini_run(struct mini_server *server, struct mini_session *session,
         mini_fail("a command before the handshake"); /* a release may stand behind a wrong one */
     else if (server->password != NULL && !session->known)
         strcpy(reply, "-NOAUTH Authentication required.\r\n");
+    else if (!mini_has_script(server, command))
+        strcpy(reply, server->no_native
+                          ? "-NOPERM this user has no permissions to run the 'evalsha' command\r\n"
+                          : "-NOSCRIPT No matching script. Please use EVAL.\r\n");
     else if (command->queues && command->kind != 'D' &&
              mini_run_gate(server, session, command, reply))
         ;
     else if (command->queues && command->kind == 'D')
         mini_run_leave(server, session, command, reply);
-    else if (command->kind == 'D') {
-        server->script = command->loops ? "5b289f64598f641e3f0633355a623d508403703b"
-                                        : "2c5273f926c16fb72bfd96b0ce91ff745a3e4ca1";
+    else if (command->kind == 'D')
         mini_run_delete(server, session, command, reply);
-    } else if (command->kind == 'N')
-        mini_run_native(server, session, command, reply);
+    else if (command->kind == 'N')
+        mini_run_native(server, command, reply);
     else if (command->kind == 'F' || command->kind == 'R')
         mini_run_fencing(server, command, reply);
     else if (command->kind != 'S')
@@ -822,8 +822,25 @@ struct mini_script {
     uint64_t hash; /* of the text */
     unsigned size; /* 0: the entry is free */
     char kind;     /* of the command; '?': unknown */
-    uint8_t never_shortens, bounded, loops, generations, queues;
+    uint8_t never_shortens, bounded, loops, generations, queues, number;
 };
+
+/* The sha1sums of scripts that the library sends as such, and what was found in their texts. */
+static const char *const mini_hashes[] = {"5b289f64598f641e3f0633355a623d508403703b",
+                                          "8ecdde479813c5bf354598a81010e6885d60d96c",
+                                          "dcadb401519315d66231805b29d89a6131a6edef"};
+enum { MINI_HASHES = sizeof mini_hashes / sizeof *mini_hashes };
+static struct mini_script mini_hashed[MINI_HASHES]; /* delete, gate, leave */
+
+/* Which of them the script is, from 1; 0: none. */
+static uint8_t mini_number_of(const struct mini_script *script)
+{
+    if (script->kind == 'S')
+        return 2;
+    if (script->kind == 'D' && script->queues)
+        return 3;
+    return script->kind == 'D' && script->loops;
+}
 
 static struct mini_script mini_classify(struct mini_word text)
 {
@@ -833,7 +850,8 @@ static struct mini_script mini_classify(struct mini_word text)
     } scripts[] = {{"not A[3]", 'D'},      {"'zadd'", 'S'},        {"'info'", 'I'},
                    {"'exists',K[1]", 'F'}, {"'get',K[2])or", 'R'}, {"'pexpire'", 'E'},
                    {"'del'", 'D'},         {"'exists'", 'M'}};
-    struct mini_script script = {0, 0, '?', 0, 0, 0, 0, 0};
+    struct mini_script script = {0, 0, '?', 0, 0, 0, 0, 0, 0};
+    int is_usual = mini_at(text, ",m=redis.call,KEYS,ARGV,tonumber,32 ") > 0; /* its head */
     unsigned i;
 
     for (i = 0; i < sizeof scripts / sizeof *scripts && script.kind == '?'; i++)
@@ -841,12 +859,14 @@ static struct mini_script mini_classify(struct mini_word text)
             script.kind = scripts[i].kind;
     script.queues = mini_at(text, "'zadd'") > 0;
     script.loops = mini_at(text, "#K") > 0;
-    script.generations =
-        mini_at(text, ":sub(1,m)") > 0 && mini_at(text, ",m=redis.call,KEYS,ARGV,tonumber,32 ") > 0;
+    script.generations = is_usual && mini_at(text, ":sub(1,m)") > 0;
     script.never_shortens = script.kind == 'E' && mini_at(text, "math.max(N(A[2]),c('pttl',K[") > 0;
     script.bounded =
         script.kind == 'R' || ((script.kind == 'F' || script.queues) &&
                                mini_at(text, "n>=2^53") < mini_at(text, "c('set',K[2]"));
+    script.number = is_usual ? mini_number_of(&script) : 0;
+    if (script.number > 0)
+        mini_hashed[script.number - 1] = script;
     return script;
 }
 
@@ -882,9 +902,9 @@ static char mini_kind(const struct mini_word *words, unsigned count)
         const char *name;
         unsigned size, count; /* of the name; of the words, 0: any */
         char kind;
-    } names[] = {{"SET", 3, 6, 'S'},    {"DELIFEQ", 7, 3, 'N'}, {"EVALSHA", 7, 5, 'N'},
-                 {"CLIENT", 6, 0, 'T'}, {"HELLO", 5, 0, 'H'},   {"SELECT", 6, 0, 'L'},
-                 {"AUTH", 4, 0, 'A'},   {"DELEX", 5, 4, 'N'}}; /* DELEX stays last: it needs IFEQ */
+    } names[] = {{"SET", 3, 6, 'S'},   {"DELIFEQ", 7, 3, 'N'}, {"CLIENT", 6, 0, 'T'},
+                 {"HELLO", 5, 0, 'H'}, {"SELECT", 6, 0, 'L'},  {"AUTH", 4, 0, 'A'},
+                 {"DELEX", 5, 4, 'N'}}; /* DELEX stays last: it needs IFEQ */
     unsigned i;
 
     for (i = 0; i < sizeof names / sizeof *names; i++)
@@ -924,8 +944,18 @@ unsigned mini_read(const char *bytes, unsigned size, struct mini_command *comman
     command->count = mini_words(bytes, bytes + size, command->words, &used);
     if (command->count == 0)
         return 0;
+    command->by_hash = 0;
     if (command->count >= 3 && mini_same(words[0].bytes, words[0].size, "EVAL", 4))
         script = mini_script(words[1]);
+    if (command->count >= 3 && mini_same(words[0].bytes, words[0].size, "EVALSHA", 7)) {
+        unsigned i = 0;
+        while (i < MINI_HASHES && !mini_is(words[1], mini_hashes[i]))
+            i++;
+        if (i == MINI_HASHES || mini_hashed[i].number == 0)
+            mini_fail("the hash of another script");
+        script = &mini_hashed[i];
+        command->by_hash = 1;
+    }
     command->kind = script == &none ? mini_kind(words, command->count) : script->kind;
     if (command->kind == '?')
         mini_fail("an unknown script");
@@ -933,6 +963,7 @@ unsigned mini_read(const char *bytes, unsigned size, struct mini_command *comman
     command->woken = 0;
     command->loops = script->loops;
     command->queues = script->queues;
+    command->script = script->number;
     command->generations = script->generations;
     command->never_shortens = script->never_shortens;
     command->bounded = script->bounded;
@@ -940,7 +971,7 @@ unsigned mini_read(const char *bytes, unsigned size, struct mini_command *comman
     command->keys = command->arguments = NULL;
     if (!mini_is_of_a_lock(command))
         return used;
-    keys = script != &none || command->count == 5 ? 3 : 1;
+    keys = script != &none ? 3 : 1;
     command->keys = &words[keys];
     command->key_count = keys == 1 ? 1 : (unsigned)mini_decimal(words[2]);
     command->arguments = command->keys + command->key_count;

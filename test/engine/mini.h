@@ -69,7 +69,7 @@ struct mini_server {
     int no_queue;      /* the commands of a wait queue are not permitted */
     int tells_caller;  /* as Redis 6.0: a script that changes a key also notifies its caller */
     struct mini_waiter waiters[MINI_WAITERS];
-    const char *script; /* the sha1sum of the script that has deleted keys here; NULL: none has */
+    unsigned scripts; /* bit i: it has run script i of mini_hashes */
     struct mini_key keys[MINI_KEYS];
 };
 
@@ -92,7 +92,9 @@ struct mini_command {
     uint8_t bounded;        /* refuses a counter that is too large before storing it */
     uint8_t loops;          /* a script for any number of keys */
     uint8_t generations;    /* a script that compares tokens without their generation */
-    uint8_t queues; /* a 'S', 'F' or 'D' by a script of the wait queue: the gate; leave, or back */
+    uint8_t queues;  /* a 'S', 'F' or 'D' by a script of the wait queue: the gate; leave, or back */
+    uint8_t script;  /* which script of mini_hashes it is, from 1; 0: none of these */
+    uint8_t by_hash; /* EVALSHA */
     uint16_t changed; /* bit i: it changed keys[i] */
     unsigned woken;   /* how many keys besides these it has changed: leases, queues */
     struct mini_name woken_keys[MINI_WOKEN];
@@ -101,6 +103,9 @@ struct mini_command {
     const struct mini_word *keys, *arguments; /* the first argument is the token */
     struct mini_word words[MINI_WORDS];
 };
+
+/* 0: the command names a script by its hash, and the server refuses to run it. */
+int mini_has_script(const struct mini_server *server, const struct mini_command *command);
 
 /* Ends the program: the library has sent an invalid command, or the test needs more room. */
 void mini_fail(const char *what);

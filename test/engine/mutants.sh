@@ -254,13 +254,18 @@ R11|redlock.c|s/if \(!rl_is_quorum\(c, lock->members & ~\(unsigned\)lock->refuse
 R11|redlock.c|s/(lock->priv.attempt.asked & c->priv.all);(\s+rl_lock_enter\(lock, RL_RELEASING)/$1 \& lock->members;$2/|release to all nodes
 R11|node.c|s/return vote == RL_YES \? vote : RL_NOT_NATIVE;/return vote;/|the script decides, not the native command
 R11|redlock.c|s/(return RL_BACK;\s+return )rl_releasing_command\(c, lock\)/${1}rl_release_for(c, lock, node)/|a rollback is by script
-R11|redlock.c|s/if \(rl_extra_keys\(lock\) > 0 \|\| lock->token_is_label/if (lock->token_is_label/|the native command is only for a lock of one key
+R11|redlock.c|s/if \(rl_extra_keys\(lock\) > 0 \|\| rl_is_fair/if (rl_is_fair/|the native command is only for a lock of one key
 R11|redlock.c|s/known == 0 \|\| known == rl_token_generation\(lock\) \?/1 ?/|and not where the key was repaired
-R11|redlock.c|s/rl_extra_keys\(lock\) > 0 \|\| lock->token_is_label \|\|/rl_extra_keys(lock) > 0 ||/|nor for a label: the hash is that of the script for random tokens
 R11|redlock.c|s/node->priv.only_script \|\| \(lock->priv.round.by_script & node->priv.bit\)/node->priv.only_script/|the native command is sent once only
-R11|command.c|s/ \| !REDLOCK_MINIMAL << RL_EVALSHA//|a reply to EVALSHA is read like that of the script
 R11|node.c|s/node->priv.only_script = 1;/;/|a native command that fails is not used again on a connection
-R11|node.c|s/node->priv.release = RL_EVALSHA;/;/|behind the script its hash releases
+R11|node.c|s/rl_set\(have, sent\);/;/|behind the script its hash is sent
+R11|node.c|s/ \|\| \(message.lock != NULL && lock->token_is_label\)//|a label is not released by the hash of another script
+R11|node.c|s/nodes & \*have & ~\(unsigned\)c->priv.refuse_hashes/nodes \& *have/|a hash that failed is not used again on a connection
+R11|node.c|s/\(vote == RL_DENIED \|\| (rl_is_error\(item, "NOSCRIPT)/($1/|where a hash is not permitted the script follows
+R11|node.c|s/(vote == RL_DENIED) \|\| rl_is_error\(item, "NOSCRIPT.0"\)/$1/|and where the server has forgotten the script
+R11|node.c|s/rl_forget_scripts\(c, node->priv.bit\);/;/|each connection begins with the scripts
+R11|redlock.c|s/ \|\| reply->vote == RL_NOT_NATIVE\)\)/))/|a hash that is refused after the decision is not followed by the script
+Q|node.c|s/if \(round != RL_NO_REPLY\) (\/. a server may)/$1/|a hash is sent only where a reply is awaited
 R11|command.c|s/"5DELEX" RL_PUT_KEY "4IFEQ" RL_PUT_TOKEN/"5DELEX" RL_PUT_KEY/|never deleted without the condition
 R11|node.c|s/node->priv.release = RL_DELETE;\s+node->priv.only_script = node->priv.no_queue = 0;/if (node->priv.release == 0) { $& }/|each connection learns the native command anew
 R11|node.c|s/return number\[0\] > major \|\|/return number[0] >= major ||/|only versions have it that do

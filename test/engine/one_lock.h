@@ -272,7 +272,7 @@ static inline int each_set_is_released(int but)
         if (fake_log[i].kind != 'S' || fake_log[i].node == but)
             continue;
         for (j = i + 1; j < fake_logged; j++)
-            if (strchr("DN", fake_log[j].kind) != NULL && fake_log[j].node == fake_log[i].node &&
+            if (strchr("DdN", fake_log[j].kind) != NULL && fake_log[j].node == fake_log[i].node &&
                 fake_log[j].epoch == fake_log[i].epoch &&
                 strcmp(fake_log[j].token, fake_log[i].token) == 0)
                 break;

@@ -489,7 +489,8 @@ static void check_command(const struct link *link, const struct mini_command *co
         violated("a command without a valid token or key");
     if ((unsigned)link->session.database != database[link->node])
         violated("a command in the wrong database");
-    if (creates(command) && is_a_value_again(link, command))
+    if (creates(command) && mini_has_script(&machines[link->server].mini, command) &&
+        is_a_value_again(link, command))
         violated("two commands that create a key have the same value");
 }
 
@@ -632,7 +633,7 @@ void crash(int server, int loses_keys)
             m->mini.keys[i].name.size = 0;
     if (loses_keys)
         memset(m->mini.waiters, 0, sizeof m->mini.waiters);
-    m->mini.script = NULL;
+    m->mini.scripts = 0;
     m->down = 1;
     m->falls_us = 0;
     disturb_all(server, now_us);

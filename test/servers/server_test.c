@@ -323,6 +323,49 @@ static void own_commands(void)
     end(&a);
 }
 
+/* The scripts of the wait queue are sent once on a connection, and then their hashes; again, when the server has forgotten them, or the
+   permission for hashes is withdrawn. */
+static void hashes(void)
+{
+    enum { ROUNDS = 20 };
+    const struct redlock_settings settings = {.fair = 1, .node_timeout_ms = 5000};
+    struct side a;
+    int i, n, bad = 0;
+
+    if (!REDLOCK_FAIR)
+        return;
+    begin(&a, 1, &settings);
+    for (n = 0; n < 3; n++) {
+        server_ask(&servers[0], text, sizeof text, "CONFIG", "RESETSTAT", NULL);
+        for (i = 0; i < ROUNDS; i++) {
+            bad += acquire(&a, 20000) != REDLOCK_OK;
+            bad += release(&a) != REDLOCK_OK;
+        }
+        is_int(bad, 0, "r11: fair: %d rounds", ROUNDS);
+        is_int((int)calls_of("evalsha"),
+               n == 0   ? 2 * ROUNDS - 2
+               : n == 1 ? 2 * ROUNDS
+                        : 1,
+               "r11: %s",
+               n == 0   ? "two scripts, then hashes"
+               : n == 1 ? "hashes"
+                        : "scripts again");
+        if (n == 1)
+            server_ask(&servers[0], text, sizeof text, "SCRIPT", "FLUSH", NULL);
+    }
+    end(&a);
+    server_ask(&servers[0], text, sizeof text, "ACL", "SETUSER", "default", "-evalsha", NULL);
+    begin(&a, 1, &settings);
+    for (i = 0; i < 3; i++) {
+        bad += acquire(&a, 20000) != REDLOCK_OK;
+        bad += release(&a) != REDLOCK_OK;
+    }
+    is_int(bad, 0, "r11: fair: hashes are not permitted");
+    server_ask(&servers[0], text, sizeof text, "ACL", "SETUSER", "default", "+@all", NULL);
+    is_int((int)servers_keys_left("*", 10000), 0, "no key is left");
+    end(&a);
+}
+
 static void other_addresses(void)
 {
     struct side a;
@@ -841,6 +884,7 @@ int main(void)
     connections_that_break();
     servers_that_refuse();
     own_commands();
+    hashes();
     other_addresses();
     an_expired_lock();
     many_processes();

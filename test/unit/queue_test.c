@@ -25,7 +25,7 @@ enum {
 /* A command whose reply has not been read. */
 struct entry {
     void *owner;
-    unsigned command, round;
+    unsigned command, by_hash, round;
     unsigned group;    /* entries of a group share a slot */
     unsigned long end; /* of its bytes, in the stream of this connection */
 };
@@ -109,7 +109,7 @@ static int merges(const struct end *end, const void *owner, unsigned command)
 {
     const struct entry *last = &end->entries[end->used > 0 ? end->used - 1 : 0];
 
-    return end->used > 0 && owner == NULL && last->owner == NULL && last->command == command &&
+    return end->used > 0 && owner == NULL && last->owner == NULL && last->command == command && !last->by_hash &&
            size_of_last_group(end) < UINT16_MAX;
 }
 
@@ -141,8 +141,10 @@ static int hear_part(struct end *end, struct rl_reply *reply, uint64_t *number)
     reply->owner = first.owner;
     reply->command = first.command;
     reply->round = (uint8_t)first.round;
-    reply->vote =
-        rl_is(first.command, RL_NATIVE) && part.vote != RL_YES ? RL_NOT_NATIVE : part.vote;
+    reply->vote = (rl_is(first.command, RL_NATIVE) && part.vote != RL_YES) ||
+                          (first.by_hash && part.vote == RL_DENIED)
+                      ? RL_NOT_NATIVE
+                      : part.vote;
     *number = part.number;
     pop(end);
     return reply->owner != NULL;
@@ -287,6 +289,8 @@ static void connect_node(unsigned i)
     end->up = 1;
     node->priv.handshake = RL_READY;
     node->priv.hello_next = node->priv.reconnect = 0;
+    node->priv.only_script = 0;
+    rl_forget_scripts(&client, node->priv.bit);
     node->priv.notifies = 1;
     rl_set_state(&client, node, REDLOCK_NODE_READY);
 }
@@ -294,9 +298,9 @@ static void connect_node(unsigned i)
 /* A command that this build has. */
 static unsigned any_command(void)
 {
-    static const unsigned commands[] = {RL_SET,     RL_EXTEND,  RL_REPAIR, RL_DELETE,
-                                        RL_DELETE,  RL_SET,     RL_DELETE, RL_DELETE,
-                                        RL_EVALSHA, RL_DELIFEQ, RL_FENCE,  RL_CONFIRM};
+    static const unsigned commands[] = {RL_SET,    RL_EXTEND,  RL_REPAIR, RL_DELETE,
+                                        RL_DELETE, RL_SET,     RL_DELETE, RL_DELETE,
+                                        RL_DELEX,  RL_DELIFEQ, RL_FENCE,  RL_CONFIRM};
     unsigned command = commands[roll(REDLOCK_MINIMAL ? 8 : 12)];
 
     if (brief || !rl_is(command, RL_WRITES | RL_RELEASES))
@@ -316,9 +320,10 @@ static unsigned any_round(void)
     return kind == 3 && REDLOCK_OWED_MAX > 0 ? (unsigned)RL_OWED : 1 + roll(RL_ROUNDS);
 }
 
-static void add_entry(unsigned i, void *owner, unsigned command, unsigned round,
+static void add_entry(unsigned i, void *owner, const struct rl_message *message, unsigned round,
                       const uint8_t *bytes, unsigned size)
 {
+    unsigned command = message->command;
     struct end *end = &ends[i];
     struct entry *entry = &end->entries[end->used];
     int merged = merges(end, owner, command);
@@ -331,6 +336,7 @@ static void add_entry(unsigned i, void *owner, unsigned command, unsigned round,
     entry->group = merged ? end->entries[end->used - 1].group : ++groups;
     entry->owner = owner;
     entry->command = command;
+    entry->by_hash = message->by_hash;
     entry->round = round;
     memcpy(end->expected + end->expected_used, bytes, size);
     end->expected_used += size;
@@ -347,8 +353,8 @@ static void send_some(void)
     void *owner = round == RL_NO_REPLY ? NULL
                   : round == RL_OWED   ? (void *)&owed[lock - locks]
                                        : lock;
-    struct rl_message message = {lock, NULL, NULL, 0};
-    unsigned i, mask = 0, down = 0, may = 0, up = 0, full = client.priv.full, sent, no_room;
+    struct rl_message message = {lock, NULL, NULL, 0, 0};
+    unsigned i, have, mask = 0, down = 0, may = 0, up = 0, full = client.priv.full, sent, no_room;
     int jammed = client.priv.jammed;
 
     for (i = 0; i < count; i++)
@@ -362,6 +368,13 @@ static void send_some(void)
     seen.down += down != 0;
     if (round == RL_OWED)
         command = RL_DELETE;
+    /* rl_send does the same for the nodes that are sent the script, and for those that are sent its hash: here are some of one kind */
+    have = owner != NULL && rl_is(command, RL_HASHED)
+               ? *rl_have_script(&client, command) & ~(unsigned)client.priv.refuse_hashes
+               : 0;
+    message.by_hash = (mask & have) != 0 && ((mask & ~have) == 0 || roll(2) == 0);
+    mask &= message.by_hash ? have : ~have;
+    down &= message.by_hash ? have : ~have;
     sent = rl_send(&client, round == RL_NO_REPLY ? lock : owner, mask | down, command, round);
     seen.sends++;
     message.node = &nodes[0];
@@ -402,7 +415,7 @@ static void send_some(void)
     }
     for (i = 0; i < count; i++)
         if (sent & rl_bit(i))
-            add_entry(i, owner, command, round, bytes, (unsigned)w.used);
+            add_entry(i, owner, &message, round, bytes, (unsigned)w.used);
 }
 
 static void transmit_some(void)
