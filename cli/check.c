@@ -199,7 +199,7 @@ static void judge_restart(struct exam *exam, long long up_s)
     } else if (options.longest_ttl_ms > 0) {
         finds(exam, RESTART, FAIL, "up for %lld s: with longest-ttl no vote for %lld s more", up_s,
               rest_s);
-        exam->finding[RESTART].fix = "wait; or appendfsync always";
+        exam->finding[RESTART].fix = "wait";
     } else {
         finds(exam, RESTART, UNSAFE, "up for %lld s: back too early, keep it out for %lld s more",
               up_s, rest_s);
@@ -225,7 +225,10 @@ static void judge_durability(struct talk *talk, struct exam *exam, int has_aof, 
     }
     if (strcmp(fsync, "always") == 0 && strcmp(rewrite, "no") == 0) {
         finds(exam, DURABLE, PASS, "appendfsync always");
-        finds(exam, RESTART, PASS, "it forgets nothing");
+        if (options.longest_ttl_ms > 0) /* the programs do not ask for this setting */
+            judge_restart(exam, up_s);
+        else
+            finds(exam, RESTART, PASS, "it forgets nothing");
         return;
     }
     judge_restart(exam, up_s);
