@@ -181,16 +181,20 @@ static void judge_replicas(const struct talk *talk, struct exam *exam)
         finds(exam, REPLICAS, PASS, "none");
 }
 
-/* How long a restarted node must have no vote. */
-static long longest_ms(void)
+/* How many seconds a restarted node must have no vote. With `longest-ttl`: as long as the library waits, which adds the drift of
+   the clocks and 2 s. */
+static long long out_s(void)
 {
-    return options.longest_ttl_ms > 0 ? options.longest_ttl_ms : options.ttl_ms;
+    long long longest_ms = options.longest_ttl_ms;
+
+    return longest_ms > 0 ? (longest_ms + longest_ms / 100 + 2003 + 999) / 1000
+                          : options.ttl_ms / 1000 + 1;
 }
 
 /* The programs wait as `longest-ttl` says, so a node that forgets its locks is only missing for a while. */
 static void judge_restart(struct exam *exam, long long up_s)
 {
-    long long rest_s = longest_ms() / 1000 + 1 - up_s;
+    long long rest_s = out_s() - up_s;
 
     if (up_s < 0) {
         finds(exam, RESTART, UNKNOWN, "it does not tell");

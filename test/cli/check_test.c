@@ -649,6 +649,10 @@ static void restart(void)
     server_restart(&servers[0]);
     check(three(), "");
     only("appendfsync always does not help then", 1, "recent restart", "fail", "no vote for ");
+    check_mock((struct fault){.info = "uptime_in_seconds:11\r\n"}, "");
+    only("the library waits a little longer", 1, "recent restart", "fail", "no vote for 2 s more");
+    check_mock((struct fault){.info = "uptime_in_seconds:13\r\n"}, "");
+    is_int(status, 0, "and no longer than that");
     unsetenv("REDLOCK_LONGEST_TTL");
     check(three(), "");
     ok(status == 0 && has("recent restart", "pass", "it forgets nothing"),
