@@ -124,6 +124,20 @@ static int explain_held(const struct session *session, const char *name, enum re
     return (int)options.conflict_status;
 }
 
+/* If an extension is denied, nodes have granted the lock, and a release has changed lock->granted since. So the nodes without an error
+   are those that permit it. */
+static void say_not_granted(const struct session *session, const char *name, int is_denied)
+{
+    unsigned i, permit = 0;
+
+    for (i = 0; i < target_count; i++)
+        permit += session->nodes[i].fault == REDLOCK_FAULT_NONE;
+    if (is_denied)
+        say_no_quorum(name, permit, "permit it");
+    else
+        say_no_quorum(name, count_nodes(session->lock->granted), "granted");
+}
+
 int explain(const struct session *session, const char *name, enum redlock_status status)
 {
     int result = outcome_of(status)->result;
@@ -143,7 +157,7 @@ int explain(const struct session *session, const char *name, enum redlock_status
     if (status == REDLOCK_CONTENDED)
         say_no_holder(name, count_nodes(lock->granted), count_nodes(lock->refused));
     else if (status == REDLOCK_UNREACHABLE || status == REDLOCK_DENIED)
-        say_no_quorum(name, count_nodes(lock->granted), "granted");
+        say_not_granted(session, name, result == EXIT_DENIED);
     else if (status == REDLOCK_UNCONFIRMED)
         say_unconfirmed(session, name, LOG_ERROR);
     else
