@@ -33,11 +33,13 @@ static int breaks(struct talk *talk, const char *why)
         talk->node.error[0] != '\0' ? talk->node.error : why);
 }
 
-/* The kind of an error in the server's words. */
+/* The kind of an error in the server's words. The denials are the list of rl_is_denial in command.c, which is private to the library:
+   keep them equal, so that all verbs end with the same status. A command that the server does not have is one more here. */
 static enum redlock_fault fault_of(const char *error)
 {
-    static const char *const denials[] = {"NOPERM", "NOAUTH",          "WRONGPASS",
-                                          "DENIED", "ERR The user ex", "ERR ACL failure"};
+    static const char *const denials[] = {
+        "NOAUTH", "NOPERM", "WRONGPASS", "DENIED",          "READONLY",       "WRONGTYPE",
+        "MOVED",  "ASK",    "CROSSSLOT", "ERR The user ex", "ERR ACL failure"};
     size_t i;
 
     for (i = 0; i < sizeof denials / sizeof *denials; i++)

@@ -3712,6 +3712,37 @@ static void odd_answers(void)
     waitpid(liar, NULL, 0);
 }
 
+/* Each denial has the same status for all verbs. */
+static void denials(void)
+{
+    static const char *const errors[] = {
+        "NOAUTH", "NOPERM", "WRONGPASS", "DENIED",          "READONLY",
+        "MOVED",  "ASK",    "CROSSSLOT", "ERR The user ex", "ERR ACL failure"};
+    char address[32], error[40];
+    const answer answers[] = {
+        {"GET\r\n", error}, {"SET\r\n", error}, {"", "-ERR unknown command\r\n"}};
+    size_t i;
+
+    for (i = 0; i < sizeof errors / sizeof *errors; i++) {
+        pid_t cluster;
+        snprintf(error, sizeof error, "-%s 1 127.0.0.1:2\r\n", errors[i]);
+        cluster = oracle(address, sizeof address, answers);
+        setenv("REDLOCK_NODES", address, 1);
+        is_int(redlock("run", "-n", "x", "true", NULL), 77, "%s: run", errors[i]);
+        ok(strstr(wrote(last, 'e'), "x: no quorum: 0 of 1 nodes permit it, 1 needed\n") != NULL,
+           "run says that it is not permitted: %s", wrote(last, 'e'));
+        is_int(redlock("status", "x", NULL), 77, "%s: status", errors[i]);
+        ok(strstr(wrote(last, 'e'), ": no quorum: 0 of 1 nodes permit it, 1 needed\n") != NULL,
+           "status says the same: %s", wrote(last, 'e'));
+        is_int(redlock("release", "--force", "00000000", "x", NULL), 77, "%s: release --force",
+               errors[i]);
+        ok(strstr(wrote(last, 'e'), "x: no quorum: 0 of 1 nodes permit it, 1 needed\n") != NULL,
+           "release --force says the same: %s", wrote(last, 'e'));
+        signal_to(cluster, SIGKILL);
+        waitpid(cluster, NULL, 0);
+    }
+}
+
 /* ---- Output ---- */
 
 /* Whether the output is one object of JSON that has this. Without the module of Perl only the text is looked at. */
@@ -4667,6 +4698,7 @@ static const struct scenario {
     {"odd_lists", odd_lists},
     {"denied_lists", denied_lists},
     {"odd_answers", odd_answers},
+    {"denials", denials},
     {"odd_slots", odd_slots},
     {"list", list},
     {"stale_values_differ", stale_values_differ},
