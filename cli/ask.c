@@ -45,8 +45,6 @@ static enum redlock_fault fault_of(const char *error)
     for (i = 0; i < sizeof denials / sizeof *denials; i++)
         if (strncmp(error, denials[i], strlen(denials[i])) == 0)
             return REDLOCK_FAULT_DENIED;
-    if (strncmp(error, "READONLY", 8) == 0)
-        return REDLOCK_FAULT_ROLE;
     return strncmp(error, "ERR ", 4) == 0 && strstr(error, "nknown command") != NULL
                ? REDLOCK_FAULT_DENIED
                : REDLOCK_FAULT_REPLIED;
@@ -315,7 +313,8 @@ void ask_run_id(struct talk *talk)
     }
 }
 
-/* The server refuses AUTH, in many words. It may have repeated the password, which is cut off. */
+/* The server refuses AUTH, in many words. It may have repeated the password, which is cut off. A part of the first word would
+   mislead. */
 static int refuses_login(struct talk *talk)
 {
     const char *error = text_of(talk), *secret = strstr(error, talk->url->password);
@@ -326,7 +325,7 @@ static int refuses_login(struct talk *talk)
     return fails(talk,
                  strncmp(text, "ERR max number of clients", 25) == 0 ? REDLOCK_FAULT_REPLIED
                                                                      : REDLOCK_FAULT_DENIED,
-                 size > 0 ? text : "refuses AUTH");
+                 size > 0 && size >= strcspn(error, " ") ? text : "refuses AUTH");
 }
 
 static int logs_in(struct talk *talk)

@@ -81,6 +81,7 @@ static const struct {
     {"NOPERM", "permit +set +get +del +pexpire +pttl +eval on the prefix"},
     {"NOAUTH", "user and password in the address, the configuration file or REDISCLI_AUTH"},
     {"WRONGPASS", "user and password in the address, the configuration file or REDISCLI_AUTH"},
+    {"refuses AUTH", "user and password in the address, the configuration file or REDISCLI_AUTH"},
     {"OOM", "a larger maxmemory, or fewer keys; a server for locks alone"},
     {"MISCONF", "see its log, and whether the disk is full"},
     {"READONLY", "name its master, or end replicaof"},

@@ -461,6 +461,11 @@ static void credentials(void)
     only("wrong password", 1, "reachable", "fail", "WRONGPASS");
     ok(strstr(output, "user and password in the address") != NULL,
        "the advice belongs to this error");
+    snprintf(node, sizeof node, "redis://:PASS@%s", at(0));
+    check(with(node), "");
+    only("a password that is a part of the error", 1, "reachable", "fail", "refuses AUTH");
+    ok(strstr(output, "user and password in the address") != NULL,
+       "the advice is the same without the error");
     ok(strstr(output, "or does not let the client in, has no vote") != NULL,
        "so does the reason: the node has answered");
     snprintf(node, sizeof node, "redis://:%s2@%s", PASSWORD, at(0));

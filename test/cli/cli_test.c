@@ -4257,6 +4257,9 @@ static void denied_lists(void)
     is_int(redlock("status", "-N", list_of(3, "redis://locker:WRONGPASS@"), NULL), 77,
            "a refused login, with the first word of the error as its password: 77");
     ok(strstr(wrote(last, 'e'), "refuses AUTH") != NULL, "the message says so");
+    is_int(redlock("status", "-N", list_of(3, "redis://locker:PASS@"), NULL), 77,
+           "the same with a part of that word");
+    ok(strstr(wrote(last, 'e'), "refuses AUTH") != NULL, "the message says so");
 }
 
 /* ---- The queue of waiters at the nodes: for one name ---- */
