@@ -397,6 +397,8 @@ void job_finish(void);
 
 enum { NO_GROUP = -1 }; /* 0 is a group: one whose leader is outside of this PID namespace */
 
+/* 0: children of this process are in another PID namespace, where the numbers of processes differ. */
+int job_is_possible(void);
 /* From here on this process is a subreaper. Children that it has already are not of the job. */
 void job_begin(void);
 /* 1: the job is not found by descent. */

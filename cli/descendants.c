@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #if CLI_LINUX
@@ -40,9 +41,12 @@ static struct {
 
 struct process {
     pid_t pid, parent, group;
+    int above; /* where its parent stands in the list of the job; -1: it is a child of this process */
     int is_stopped;
     int has_ended; /* a zombie */
+    long threads;
     int can_start; /* 1: it may start another process now: it does not wait for a disk, for a tracer, or in vfork, and is not stopped */
+    int runs;      /* 1: it is to stop, and may not have stopped yet */
 };
 
 /* Returns 0 if there is no such process. A zombie with threads lives: only its first thread has ended. */
@@ -50,7 +54,6 @@ static int read_process(pid_t pid, struct process *process)
 {
     char text[512], state = 'Z';
     int parent, group;
-    long threads = 0;
     const char *end;
 
     read_proc(pid, "stat", text, sizeof text);
@@ -58,13 +61,13 @@ static int read_process(pid_t pid, struct process *process)
     if (end == NULL || sscanf(end + 1,
                               " %c %d %d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d "
                               "%ld",
-                              &state, &parent, &group, &threads) != 4)
+                              &state, &parent, &group, &process->threads) != 4)
         return 0;
     process->pid = pid;
     process->parent = parent;
     process->group = group;
     process->is_stopped = state == 'T';
-    process->has_ended = (state == 'Z' || state == 'X') && threads <= 1;
+    process->has_ended = (state == 'Z' || state == 'X') && process->threads <= 1;
     process->can_start = state == 'R' || state == 'S';
     return 1;
 }
@@ -113,6 +116,7 @@ static unsigned list_job(struct process **found)
         for (i = members; i < count; i++)
             if (list[i].parent == parent && !is_stranger(list[i].pid)) {
                 process = list[i];
+                process.above = (int)done - 1;
                 list[i] = list[members];
                 list[members++] = process;
             }
@@ -164,6 +168,21 @@ static int can_descend(void)
 #endif
 }
 
+int job_is_possible(void)
+{
+#if CLI_LINUX
+    static const char path[] = "/proc/self/ns/pid_for_children";
+    char own[40] = "", next[40] = ""; /* empty: the namespace has no process yet */
+    struct stat status;
+
+    if (readlink("/proc/self/ns/pid", own, sizeof own - 1) <= 0 || lstat(path, &status) != 0)
+        return 1; /* without /proc, or before Linux 4.12, nobody says so */
+    return readlink(path, next, sizeof next - 1) > 0 && strcmp(own, next) == 0;
+#else
+    return 1;
+#endif
+}
+
 void job_begin(void)
 {
     int terminal;
@@ -200,22 +219,58 @@ void job_is_of(pid_t command)
     job.command = command;
 }
 
-/* Stops the processes of the job that are not in this group, and lists the job when none of them can start another one any more. Without
-   this, a process that is started between the list and the signal would not get the signal. A process has stopped when the system
-   says so: until then a fork may be under way. The list is made once more then, because one process may have started another one, and
-   stopped, while the first list was made. */
-static unsigned stop_job(struct process **list, pid_t except, uint64_t until_us)
+/* 1: a thread of the process may start another process now. The state of a process is that of its first thread. */
+static int has_running_thread(pid_t pid)
 {
-    unsigned members, i;
-    int running, stopped_looks = 0;
+    char path[40], file[40], text[512], state;
+    struct dirent *entry;
+    const char *end;
+    DIR *folder;
+    int found = 0;
+
+    snprintf(path, sizeof path, "/proc/%ld/task", (long)pid);
+    folder = opendir(path);
+    while (folder != NULL && !found && (entry = readdir(folder)) != NULL) {
+        snprintf(file, sizeof file, "task/%.20s/stat", entry->d_name);
+        read_proc(pid, file, text, sizeof text);
+        end = strrchr(text, ')');
+        found =
+            end != NULL && sscanf(end + 1, " %c", &state) == 1 && (state == 'R' || state == 'S');
+    }
+    if (folder != NULL)
+        closedir(folder);
+    return found;
+}
+
+/* Stops the processes of the job whose parents have stopped. Returns how many may run still. */
+static unsigned stop_more(struct process *list, unsigned members)
+{
+    unsigned running = 0, i;
+
+    for (i = 0; i < members; i++) {
+        int may_stop = list[i].above < 0 || !list[list[i].above].runs;
+        list[i].runs = list[i].threads > 1 ? has_running_thread(list[i].pid) : list[i].can_start;
+        if (may_stop && !list[i].is_stopped && kill(list[i].pid, SIGSTOP) != 0)
+            list[i].runs = 0;
+        running += (unsigned)list[i].runs;
+    }
+    return running;
+}
+
+/* Stops the job, and lists it when no process of it can start another one any more. Without this, a process that is started between
+   the list and the signal would not get the signal. A process has stopped when the system says so: until then a fork may be under
+   way. The list is made once more then, because one process may have started another one, and stopped, while the first list was made.
+
+   Parents stop before their children, and are continued behind them: sudo and su stop themselves when their child has stopped, and
+   a shell with job control goes on to its next command. */
+static unsigned stop_job(struct process **list, uint64_t until_us)
+{
+    unsigned members, running;
+    int stopped_looks = 0;
 
     for (;;) {
         members = list_job(list);
-        running = 0;
-        for (i = 0; i < members; i++)
-            if (!(*list)[i].is_stopped && (*list)[i].group != except &&
-                kill((*list)[i].pid, SIGSTOP) == 0)
-                running += (*list)[i].can_start;
+        running = stop_more(*list, members);
         stopped_looks = running > 0 ? 0 : stopped_looks + 1;
         if (stopped_looks == 2 || now_us() >= until_us)
             return members;
@@ -230,6 +285,8 @@ unsigned job_signal(int number, pid_t except, uint64_t until_us)
     int stops = is_ending(number);
     struct process *list;
     unsigned members, living = 0, i;
+    int has_command =
+        job.has_ended || getpid() == job.keeper; /* which does not know if it has ended */
 
     if (job.is_plain) {
         if (except != NO_GROUP || !is_plain_left())
@@ -237,14 +294,17 @@ unsigned job_signal(int number, pid_t except, uint64_t until_us)
         kill(plain_target(), number);
         return kill(plain_target(), SIGCONT) == 0;
     }
-    members = stops ? stop_job(&list, except, until_us) : list_job(&list);
+    members = stops ? stop_job(&list, until_us) : list_job(&list);
     for (i = 0; i < members; i++) {
         living += !list[i].has_ended;
+        has_command |= list[i].pid == job.command;
         if (list[i].group != except)
             kill(list[i].pid, number);
     }
-    for (i = 0; i < members; i++)
-        if (list[i].group != except && (stops || list[i].is_stopped))
+    if (!has_command && except == NO_GROUP) /* the system hides it, or has no memory for a list */
+        kill(job.command, number);
+    for (i = members; i-- > 0;)
+        if (stops || (list[i].group != except && list[i].is_stopped))
             kill(list[i].pid, SIGCONT);
     free(list);
     return living;

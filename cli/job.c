@@ -235,7 +235,8 @@ static void end_guard(int is_late)
     }
     over.end.is_late = is_late;
     send_report(over);
-    signal(SIGCHLD, SIG_DFL); /* else each process that ends would end the sleep below */
+    /* else each process that ends would end the sleep below, and stay a zombie */
+    signal(SIGCHLD, SIG_IGN);
     is_late = is_late && !guard.is_asked; /* else redlock runs, and says it */
     while ((is_left || is_late) && poll(&closed, 1, is_late ? 1000 : -1) > 0 && take_orders())
         continue;
@@ -465,11 +466,11 @@ void job_ask(int number)
     send_order(ASK, number, 0);
 }
 
-/* The guard is dead. */
-static void take_over(struct job_end *end)
+/* The guard is dead. `why`: the end of "the guard ...". */
+static void take_over(struct job_end *end, const char *why)
 {
     kill_all();
-    say(LOG_ERROR, "%s: the guard is gone: the job was killed", lock_name);
+    say(LOG_ERROR, "%s: the guard %s: the job was killed", lock_name, why);
     end->by_signal = 1;
     end->number = SIGKILL;
     end->is_late = 0;
@@ -485,7 +486,7 @@ int job_take(struct job_end *end)
     if (size == sizeof over)
         *end = over.end;
     else
-        take_over(end);
+        take_over(end, "is gone");
     return 1;
 }
 
@@ -493,7 +494,7 @@ void job_take_over(struct job_end *end)
 {
     kill(guard_pid, SIGKILL);
     waitpid(guard_pid, NULL, 0);
-    take_over(end);
+    take_over(end, "did not react in time");
 }
 
 void job_serve_children(void)

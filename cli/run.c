@@ -523,6 +523,9 @@ int verb_run(int count, char **words)
     int goes;
 
     run.name = words[0];
+    if (!job_is_possible())
+        die(EXIT_SYSTEM,
+            "run: the command would be in another PID namespace: unshare --pid needs --fork");
     nodes_load();
     check_options(has_timeout);
     if (options.label == NULL)

@@ -222,6 +222,27 @@ static int be_a_counter(void)
     return 6;
 }
 
+/* Processes that wait for their children as sudo, su and a shell with job control do: each says if its child has stopped. */
+static int be_a_watcher(void)
+{
+    int status = 0, levels = 8;
+    pid_t child = 0;
+
+    while (levels > 0 && (child = fork()) == 0)
+        levels--;
+    if (child != 0)
+        signal(SIGTERM, SIG_IGN);
+    if (child == 0) {
+        printf("up\n");
+        fflush(stdout);
+        sleep_ms(120000);
+        return 1;
+    }
+    while (waitpid(child, &status, WUNTRACED) == child && WIFSTOPPED(status))
+        say_signal(WSTOPSIG(status));
+    return levels == 8 ? 4 : 0;
+}
+
 /* ---- redlock and its guard die or stop ---- */
 
 static void redlock_killed(void)
@@ -315,9 +336,12 @@ static void guard_stopped_early_or_late(void)
     is_int(ends(&run), 4, "it is continued, and starts the command");
     run = start_shimmed("wait2", "-t", "2", "exit 4");
     is_int(ends(&run), 79, "the pause is longer than the lock lives: 79");
-    ok(writes(run, 'e', "guard is gone: the job was killed\nredlock: x: the lock expired before"),
+    ok(writes(
+           run, 'e',
+           "guard did not react in time: the job was killed\nredlock: x: the lock expired before"),
        "redlock does not wait for the guard: %s", wrote(run, 'e'));
-    run = start("run", "-v", "--min-hold", "3", "x", "-c", "sleep 300 & echo left $!; exit 5", NULL);
+    run =
+        start("run", "-v", "--min-hold", "3", "x", "-c", "sleep 300 & echo left $!; exit 5", NULL);
     ok(writes(run, 'e', "--min-hold keeps the lock"), "a command that has left a process");
     signal_to(guard_of(run), SIGSTOP);
     is_int(ends(&run), 5, "the guard is continued, and redlock ends");
@@ -969,6 +993,36 @@ static void started_meanwhile(void)
        "what the handler has started does not get it: %s", wrote(run, 'o'));
 }
 
+/* The guard cannot list the processes: the system has no descriptor, or hides them. */
+static void unseen_job(void)
+{
+    struct program run;
+
+    nodes();
+    run = start_shimmed("nofolder", "-t", "60",
+                        "trap 'exit 7' TERM; echo up; while :; do sleep .05; done");
+    ok(writes(run, 'o', "up\n"), "a job that the guard does not find");
+    signal_to(run.pid, SIGTERM);
+    is_int(ends(&run), 7, "its command gets the signal all the same");
+}
+
+/* The guard stops the job, to signal it. No process sees that its child has stopped: sudo and su would stop themselves. */
+static void stops_unseen(void)
+{
+    struct program run;
+    int i;
+
+    nodes();
+    for (i = 0; i < 5; i++) {
+        run = start("run", "-t", "60", "x", self, "watcher", NULL);
+        ok(writes(run, 'o', "up\n"), "eight processes, each the parent of the next one");
+        signal_to(run.pid, SIGTERM);
+        is_int(ends(&run), 4, "the last one ends, and so do the others");
+        ok(strcmp(wrote(run, 'o'), "up\n") == 0, "none has seen that its child was stopped: %s",
+           wrote(run, 'o'));
+    }
+}
+
 /* The list of children that the system gives is longer than the buffer of the guard. No process but these gets SIGKILL. */
 static void many_children(void)
 {
@@ -1430,6 +1484,13 @@ static void foreign_proc(void)
     is_int(ends(&run), 0, "it ends");
     ok(strstr(wrote(run, 'o'), "none\nalive\n") != NULL,
        "no process of the job is left then, and another one is: %s", wrote(run, 'o'));
+    setup.instead = "unshare";
+    setenv("ASAN_OPTIONS", "detect_leaks=0",
+           1); /* it needs a process, and there is no room for one */
+    is_int(redlock("-Urp", program, "run", "x", "true", NULL), 71,
+           "only the children would be in a PID namespace: 71");
+    ok(strstr(wrote(last, 'e'), "unshare --pid needs --fork") != NULL, "it says why: %s",
+       wrote(last, 'e'));
 }
 
 /* ---- Kills and stops at random ---- */
@@ -1515,6 +1576,8 @@ static const struct scenario {
     {"wait_costs_nothing", wait_costs_nothing},
     {"signals", signals},
     {"started_meanwhile", started_meanwhile},
+    {"unseen_job", unseen_job},
+    {"stops_unseen", stops_unseen},
     {"many_children", many_children},
     {"many_signals", many_signals},
     {"interrupted_at_the_start", interrupted_at_the_start},
@@ -1588,6 +1651,8 @@ int main(int count, char **arguments)
         return be_a_chain();
     if (count > 1 && strcmp(arguments[1], "counter") == 0)
         return be_a_counter();
+    if (count > 1 && strcmp(arguments[1], "watcher") == 0)
+        return be_a_watcher();
     for (i = 0; i < SCENARIOS && count < 2; i++)
         printf("%s\n", scenarios[i].name);
     if (count < 2)
