@@ -228,11 +228,11 @@ static int be_a_watcher(void)
     int status = 0, levels = 8;
     pid_t child = 0;
 
+    signal(SIGTERM, SIG_IGN); /* but for the last one */
     while (levels > 0 && (child = fork()) == 0)
         levels--;
-    if (child != 0)
-        signal(SIGTERM, SIG_IGN);
     if (child == 0) {
+        signal(SIGTERM, SIG_DFL);
         printf("up\n");
         fflush(stdout);
         sleep_ms(120000);

@@ -180,7 +180,7 @@ R9|redlock.c|s/generation\[3\] \|= 1;/;/|the generation of a repair is not 0
 R9|redlock.c|s/lock->token\[sizeof lock->token - 1\] \|= 1;.*?\n/\n/|nor that of a token
 R9|redlock.c|s/memset\(lock->generation, 0, sizeof lock->generation\);//|an attempt begins without the generations of an earlier one
 R9|hold.c|s/lock->token_is_label \? 1\s+: rl_generation\(lock->token \+ RL_TOKEN_OWNER\)/0 ? 1 : rl_generation(lock->token + RL_TOKEN_OWNER)/|all keys with a label as the token have one generation
-R9|command.c|s/rl_put_script\(w, command, lock->token_is_label\)/rl_put_script(w, command, 0)/|a label that is the token is compared as a whole
+R9|command.c|s/m->lock != NULL && m->lock->token_is_label;/0;/|a label that is the token is compared as a whole
 R9|redlock.c|s/now = reply->round == lock->priv.attempt.round && !rl_is_held\(lock\);/now = !rl_is_held(lock);/|only replies to the present round are votes
 R9|redlock.c|s/if \(\+\+lock->priv.attempt.round > RL_ROUNDS\)/if (++lock->priv.attempt.round == 0)/|each round has a number
 R9|redlock.c|s/rl_forget\(c, lock\);(\s+lock->priv.attempt.round = 1;)/$1/|a number comes again only when no reply to the former round of that number is due
@@ -310,7 +310,7 @@ R16|redlock.c|s/rl_next_round\(c, lock\);(\s+rl_set\(&lock->members)/rl_next_rou
 R16|hold.c|s/rl_is\(reply->command, RL_ACQUIRES\) &&(\s+reply->round)/rl_is(reply->command, RL_ACQUIRES | !REDLOCK_MINIMAL << RL_CONFIRM) \&\&$1/|a confirmation of the counter after the decision does not count
 R16|redlock.c|s/rl_next_round\(c, lock\);(\s+rl_set\(&lock->members)/if (lock->priv.state == RL_ASKING) rl_next_round(c, lock); lock->priv.unanswered = 0;$1/|a confirmation of an earlier proposal does not count
 R9|hold.c|s/reply->vote == RL_YES && rl_is\(reply->command, RL_ACQUIRES\) &&(\s+reply->round)/reply->vote == RL_YES \&\&$1/|a late reply to an extension makes no member
-R8|redlock.c|s/if \(!now\)\s+return; \/\* decided/\/* decided/|a node that disconnects after the decision has not failed
+R8|redlock.c|s/\(reply->vote == RL_UNANSWERED \|\| (reply->vote == RL_NOT_NATIVE)\)/$1/|a node that disconnects after the decision has not failed
 R4|redlock.c|s/lock->priv.unsent \| lock->priv.attempt.release_failed \|/lock->priv.attempt.release_failed |/|a release that could not be sent in time is owed to the node
 R5|node.c|s/c->priv.jammed_us \+ rl_jam_us/node->priv.changed_us + rl_jam_us/|the shorter timeout begins when the buffer is full
 R5|node.c|s/rl_not_after\(&due_us, (c->priv.jammed_us [^;]*)\);/due_us = $1;/|and gives no more time than stall_ms
@@ -462,7 +462,7 @@ R19|wait.c|s/ \| lock->priv.fair.is_free\) != 0/) != 0/|also one that waits for 
 R19|wait.c|s/if \(rl_is_queued\(lock\)\)(\s+)rl_queue_heeds/if (0)$1rl_queue_heeds/|a waiter in the queue heeds what it is told
 R19|redlock.c|s/(if \(REDLOCK_FAIR\)\s+)lock->priv.fair.entered = 0; \/\* each/$1; \/* each/|one that has the lock waits no more
 R19|redlock.c|s/(R19 \*\/\s+)rl_queue_again\(c, lock\);/$1/|a rollback puts the waiter back at the agreed moment
-R19|redlock.c|s/ \|\| lock->token_is_label \|\| rl_is_fair\(c, lock\)\)/ || lock->token_is_label)/|it does not delete natively then
+R19|redlock.c|s/(rl_extra_keys\(lock\) > 0) \|\| rl_is_fair\(c, lock\)\)/$1)/|it does not delete natively then
 R19|redlock.c|s/rl_set\(&lock->priv.fair.entered, sent\);/;/|nodes that may have the name are known
 R19|redlock.c|s/holder = rl_queue_refused\(lock, node\);/;/|what a gate replies is read
 R19|client.c|s/rl_is_fair\(client, lock\) && rl_is_of_a_queue/rl_is_of_a_queue/|but without a queue they are
