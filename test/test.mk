@@ -60,7 +60,7 @@ test-lock: deps-programs $(LOCK_TESTS:%=$(B)/gcc/%) ## the rules of the lock, on
 VALGRIND = $(patsubst %,$(B)/gcc/%,$(filter-out lock_turns_test sim,$(PROGRAMS)))
 test-valgrind: deps-valgrind $(VALGRIND) $(B)/gcc/sim
 	prove -j 4 -e 'test/lib/valgrind.sh' $(VALGRIND)
-	prove -e 'test/lib/valgrind.sh' $(B)/gcc/sim :: 1 40
+	prove -e 'test/lib/valgrind.sh' $(B)/gcc/sim :: 1 12
 
 # What to run after each change: the programs, and the scenarios of the program redlock(1), except the longest three and two that
 # need Perl's modules. The tests mostly wait, so eight run at a time.
