@@ -16,6 +16,7 @@ export REDLOCK_NODES="$nodes" REDLOCK_CONFIG=/dev/null folder
 cat >"$folder/job" <<'END'
 exec 9>"$folder/witness"
 flock -n 9 || { # with the processes that live, and what was hit in the last seconds
+    date +%s >>"$folder/overlapped"
     echo "$(date +%T.%N) job $1, pid $$, overlaps"
     ps -eo pid,ppid,stat,lstart,args --forest | grep -e redlock -e "$folder" -e sleep -e defunct
     tail -n 12 "$folder/hits"
@@ -85,7 +86,28 @@ contend() { # NUMBER
     done
 }
 
+# The machine may stand still for longer than the ttl. Then redlock and guard are late together, which docs/cli.md names as a limit: an
+# overlap of that time is shown, and no fault.
+watch_machine() {
+    last=$(date +%s)
+    while sleep 0.2; do
+        now=$(date +%s)
+        [ $((now - last)) -lt 3 ] || echo "$last $now" >>"$folder/stalls"
+        last=$now
+    done
+}
+not_stalled() {
+    awk -v moments="$(tr '\n' ' ' <"$folder/overlapped")" '
+        BEGIN { count = split(moments, moment, " ") }
+        { for (i = 1; i <= count; i++) if (moment[i] >= $1 && moment[i] <= $2 + 2) excused[i] = 1 }
+        END { for (i = 1; i <= count; i++) faults += !excused[i]; exit faults > 0 }' "$folder/stalls"
+}
+
 : >"$folder/overlaps"
+: >"$folder/overlapped"
+: >"$folder/stalls"
+watch_machine &
+watcher=$!
 workers=
 for worker in 1 2 3; do
     contend $worker 2>/dev/null &
@@ -93,12 +115,13 @@ for worker in 1 2 3; do
 done
 # shellcheck disable=SC2086 # a list of words
 wait $workers
+kill $watcher
 
-none_overlaps() { cat "$folder/overlaps"; [ ! -s "$folder/overlaps" ]; }
+none_overlaps() { cat "$folder/overlaps" "$folder/stalls"; not_stalled; }
 many() { [ "$(wc -l <"$folder/begun")" -ge $((minutes * 10)) ]; }
 some_hit() { [ "$(sort -u "$folder/statuses" | wc -l)" -ge 4 ]; }
 no_key() { [ "$(for port in $ports; do ask "$port" --scan; done | grep -c soak)" = 0 ]; }
-check "$(wc -l <"$folder/begun") jobs: none began while a process of another one lived" none_overlaps
+check "$(wc -l <"$folder/begun") jobs: none began while a process of another one lived; the machine stood still $(wc -l <"$folder/stalls") times" none_overlaps
 check 'enough jobs' many
 check "they ended in several ways: $(sort -n "$folder/statuses" | uniq -c | awk '{ printf "%s%s times %s", sep, $1, $2; sep = ", " }')" some_hit
 check 'no key is left' until_so no_key
