@@ -398,12 +398,15 @@ static int send_unsent(void)
 static int is_begun(struct report *began, uint64_t until_us)
 {
     struct pollfd reported = {line, POLLIN, 0};
+    ssize_t size;
 
     while (poll(&reported, 1, START_LOOK_MS) <= 0 && now_us() < until_us)
         job_serve_children();
-    if (reported.revents == 0)
+    size = recv(line, began, sizeof *began,
+                MSG_DONTWAIT); /* this process may have been stopped since */
+    if (size < 0 && errno == EAGAIN)
         return 0;
-    if (recv(line, began, sizeof *began, 0) != sizeof *began)
+    if (size != sizeof *began)
         began->command = 0; /* the guard is dead: job_take says so */
     return 1;
 }

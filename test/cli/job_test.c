@@ -311,6 +311,23 @@ static void redlock_stopped_at_the_start(void)
        wrote(run, 'e'));
 }
 
+/* It is stopped when it waits for the guard, which is about to start the command. */
+static void redlock_stopped_early(void)
+{
+    struct program run;
+    pid_t guard;
+
+    nodes();
+    run = start_shimmed("wait2", "-t", "6", "exit 4");
+    ok(until((guard = child_of(run.pid, 0)) != 0, WAIT_MS), "the guard, which pauses");
+    ok(until(sleeps(run.pid), WAIT_MS), "redlock, which waits for its report");
+    signal_to(run.pid, SIGSTOP);
+    ok(until(!lives(guard), WAIT_MS), "the command ends while redlock does not run");
+    ok(until(with_key("redlock:x") == 0, WAIT_MS), "and the lock expires");
+    signal_to(run.pid, SIGCONT);
+    is_int(ends(&run), 4, "redlock goes on: the status of the command: %s", wrote(run, 'e'));
+}
+
 static void guard_stopped(void)
 {
     struct program run;
@@ -1586,6 +1603,7 @@ static const struct scenario {
     {"guard_killed", guard_killed},
     {"redlock_stopped", redlock_stopped},
     {"redlock_stopped_at_the_start", redlock_stopped_at_the_start},
+    {"redlock_stopped_early", redlock_stopped_early},
     {"guard_stopped", guard_stopped},
     {"guard_stopped_early_or_late", guard_stopped_early_or_late},
     {"guard_hangs", guard_hangs},
