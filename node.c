@@ -429,6 +429,8 @@ static void rl_forget_scripts(struct redlock_client *c, unsigned bit)
     rl_clear(rl_have_script(c, RL_DELETE), bit);
     rl_clear(rl_have_script(c, RL_GATE), bit);
     rl_clear(rl_have_script(c, RL_LEAVE), bit);
+    rl_clear(&c->priv.sent_hash, bit);
+    rl_clear(&c->priv.take_hashes, bit);
     rl_clear(&c->priv.refuse_hashes, bit);
 }
 
@@ -483,12 +485,17 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
     if (!rl_is(command, RL_HASHED) || (message.lock != NULL && lock->token_is_label))
         return rl_send_message(c, &message, from, nodes, round);
     have = rl_have_script(c, command);
-    if (round != RL_NO_REPLY) /* a server may have forgotten it */
-        by_hash = nodes & *have & ~(unsigned)c->priv.refuse_hashes;
+    /* A server may have forgotten it, or take no hashes: then only one of many releases must be sent
+       again. */
+    if (round != RL_NO_REPLY)
+        by_hash = nodes & *have & ~(unsigned)c->priv.refuse_hashes &
+                  (c->priv.take_hashes | ~(unsigned)c->priv.sent_hash);
     sent = rl_send_message(c, &message, from, nodes & ~by_hash, round);
     rl_set(have, sent);
     message.by_hash = 1;
-    return (redlock_mask)(sent | rl_send_message(c, &message, from, by_hash, round));
+    by_hash = rl_send_message(c, &message, from, by_hash, round);
+    rl_set(&c->priv.sent_hash, by_hash);
+    return (redlock_mask)(sent | by_hash);
 }
 
 /* ---- Connecting ----------------------------------------------------------------------------- */
@@ -802,6 +809,8 @@ static enum rl_vote rl_lock_replied(struct redlock_client *c, struct redlock_nod
         rl_set(&c->priv.refuse_hashes, node->priv.bit);
         return RL_NOT_NATIVE;
     }
+    if (!REDLOCK_MINIMAL && by_hash)
+        rl_set(&c->priv.take_hashes, node->priv.bit);
     if (REDLOCK_FAIR && command == RL_GATE && vote == RL_DENIED) {
         node->priv.no_queue = 1; /* it may permit the key of the lock only */
         return RL_NOT_NATIVE;

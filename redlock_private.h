@@ -194,8 +194,10 @@ struct redlock_client_private {
     /* Nodes that were sent the script on their present connection: of RL_DELETE, of RL_GATE, of RL_LEAVE
        and RL_BACK. R11 */
     redlock_mask have_script[3];
-    redlock_mask refuse_hashes; /* nodes that have refused a hash on their present connection */
-    redlock_mask wanted;        /* nodes that some lock must still be sent to: they are connected */
+    /* Nodes that were sent a hash, that have taken one, that have refused one, on their present
+       connection. */
+    redlock_mask sent_hash, take_hashes, refuse_hashes;
+    redlock_mask wanted; /* nodes that some lock must still be sent to: they are connected */
     struct redlock_list list[5];    /* enum rl_list */
     struct redlock_lock *first_due; /* of those that wait for their time */
     uint8_t waiting;                /* 1: some lock may wait for a notification. R7 */

@@ -228,6 +228,31 @@ static void r11_native_commands_that_fail_later(void)
     }
 }
 
+/* Many releases at once, to which nobody waits for a reply, of a client that is not permitted to send hashes: only the first hash is
+   refused. */
+static void r11_one_hash_is_tried_first(void)
+{
+    static struct redlock_lock ten[10];
+    static char keys[10][2];
+    unsigned i;
+
+    begin_native(3, 0);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].server.no_native = 1;
+    for (i = 0; i < 10; i++) {
+        keys[i][0] = (char)('0' + i);
+        redlock_lock_init(&ten[i], keys[i], 60000);
+        is_int((int)redlock_acquire(&client, &ten[i], 0), REDLOCK_OK, "r11: acquired");
+    }
+    fake_pass(&client, 20 * MS);
+    fake_logged = 0;
+    for (i = 0; i < 10; i++)
+        redlock_release_start(&client, &ten[i], 0);
+    fake_pass(&client, 5000 * MS);
+    is_int((int)fake_count(0, 'd'), 1, "r11: one hash");
+    is_int((int)fake_keys_left(), REDLOCK_OWED_MAX > 1 ? 0 : 3, "r11: no other key is left");
+}
+
 static void r11_native_commands_and_scripts(void)
 {
     begin_native(3, 1);
@@ -644,6 +669,7 @@ int main(void)
         r11_native_commands_are_detected();
         r11_versions();
         r11_native_commands_that_fail_later();
+        r11_one_hash_is_tried_first();
         r11_native_commands_and_scripts();
         r11_native_commands_know_one_key();
     } else {

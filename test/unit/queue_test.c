@@ -109,8 +109,8 @@ static int merges(const struct end *end, const void *owner, unsigned command)
 {
     const struct entry *last = &end->entries[end->used > 0 ? end->used - 1 : 0];
 
-    return end->used > 0 && owner == NULL && last->owner == NULL && last->command == command && !last->by_hash &&
-           size_of_last_group(end) < UINT16_MAX;
+    return end->used > 0 && owner == NULL && last->owner == NULL && last->command == command &&
+           !last->by_hash && size_of_last_group(end) < UINT16_MAX;
 }
 
 static int has_slot(const struct end *end, const void *owner, unsigned command)
@@ -370,7 +370,8 @@ static void send_some(void)
         command = RL_DELETE;
     /* rl_send does the same for the nodes that are sent the script, and for those that are sent its hash: here are some of one kind */
     have = owner != NULL && rl_is(command, RL_HASHED)
-               ? *rl_have_script(&client, command) & ~(unsigned)client.priv.refuse_hashes
+               ? *rl_have_script(&client, command) & ~(unsigned)client.priv.refuse_hashes &
+                     (client.priv.take_hashes | ~(unsigned)client.priv.sent_hash)
                : 0;
     message.by_hash = (mask & have) != 0 && ((mask & ~have) == 0 || roll(2) == 0);
     mask &= message.by_hash ? have : ~have;
