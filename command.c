@@ -183,7 +183,7 @@ enum rl_value {
 #define RL_PUT_KEY "\1"
 #define RL_PUT_TOKEN "\2"
 #define RL_PUT_TTL "\3"
-#define RL_PUT_SCRIPT "\4" /* EVAL, too */
+#define RL_PUT_SCRIPT "\4" /* EVAL and the script, or EVALSHA and its hash */
 #define RL_PUT_EVAL RL_PUT_SCRIPT "\5"
 #define RL_PUT_COUNTER "\6\7"
 #define RL_PUT_USER "\10"
@@ -319,7 +319,7 @@ static void rl_put_keys(struct resp_writer *w, const struct redlock_lock *lock, 
     rl_put_token(w, lock, command);
 }
 
-/* The sha1sum of a script with its usual head: of which only in RL_HASHED. R11 */
+/* The sha1sum of rl_head and the script of this command, which is of RL_HASHED. R11 */
 static const char *rl_hash_of(unsigned command)
 {
     if (REDLOCK_FAIR && command == RL_GATE)
@@ -422,7 +422,7 @@ REDLOCK_PRIVATE void rl_put_command(struct resp_writer *w, const struct rl_messa
             resp_put_bytes(w, text, which - '0');
             text += which - '0';
         } else if (which == RL_SCRIPT)
-            rl_put_script(w, m); /* and EVAL */
+            rl_put_script(w, m);
         else if (m->lock != NULL)
             rl_put_of_lock(w, m->lock, m->command, which);
         else if (REDLOCK_OWED_MAX > 0 && m->owed != NULL)

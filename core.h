@@ -205,7 +205,7 @@ enum {
     RL_NATIVE = REDLOCK_MINIMAL ? 0 : 1 << RL_DELIFEQ | 1 << RL_DELEX,
     RL_RELEASES = 1 << RL_DELETE | RL_NATIVE | 1 << RL_LEAVE | 1 << RL_BACK,
     RL_QUEUES = 1 << RL_GATE | 1 << RL_LEAVE | 1 << RL_BACK, /* scripts of the wait queue */
-    /* A server that has the script is sent its hash: the long scripts, and the commonest. */
+    /* Scripts that are sent by their hash: that of each release, and the long ones. R11 */
     RL_HASHED = REDLOCK_MINIMAL ? 0 : 1 << RL_DELETE | RL_QUEUES
 };
 
@@ -228,7 +228,7 @@ static inline int rl_is(unsigned command, unsigned set)
     return (int)(set >> command & 1);
 }
 
-/* In a request, beside its command: the script was sent as its hash. R11 */
+/* In the member `command` of a request, beside the command: the script was sent by its hash. R11 */
 enum { RL_BY_HASH = REDLOCK_MINIMAL ? 0 : 0x80 };
 
 static inline unsigned rl_command_of(const struct redlock_request *request)

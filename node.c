@@ -417,13 +417,13 @@ REDLOCK_PRIVATE size_t rl_encode(struct redlock_client *c, const struct rl_messa
                : w.used;
 }
 
-/* The nodes that have the script of this command, which is of RL_HASHED. */
+/* The nodes that were sent the script of this command, which is of RL_HASHED. R11 */
 static redlock_mask *rl_have_script(struct redlock_client *c, unsigned command)
 {
     return &c->priv.have_script[command == RL_DELETE ? 0 : command == RL_GATE ? 1 : 2];
 }
 
-/* A new connection, maybe to another process of the server. R11 */
+/* The node is connected anew, maybe to another process of the server. R11 */
 static void rl_forget_scripts(struct redlock_client *c, unsigned bit)
 {
     rl_clear(rl_have_script(c, RL_DELETE), bit);
@@ -475,27 +475,27 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
     struct rl_message message = {NULL, NULL, NULL, command, 0};
     const struct redlock_lock *lock = (const struct redlock_lock *)from;
     redlock_mask sent, *have;
-    unsigned by_hash = 0;
+    unsigned hashed = 0; /* nodes that are sent the hash */
 
     if (REDLOCK_OWED_MAX > 0 && round == RL_OWED)
         message.owed = (const struct redlock_owed *)from;
     else
         message.lock = lock;
-    /* a label has another script */
+    /* The hash is that of the script for random tokens: a label that is the token has another one. */
     if (!rl_is(command, RL_HASHED) || (message.lock != NULL && lock->token_is_label))
         return rl_send_message(c, &message, from, nodes, round);
     have = rl_have_script(c, command);
-    /* A server may have forgotten it, or take no hashes: then only one of many releases must be sent
-       again. */
+    /* A server may refuse hashes, or may have forgotten the script. So the reply must be awaited; and
+       the first hash is tried alone, because releases of locks that complete meanwhile may be lost. */
     if (round != RL_NO_REPLY)
-        by_hash = nodes & *have & ~(unsigned)c->priv.refuse_hashes &
-                  (c->priv.take_hashes | ~(unsigned)c->priv.sent_hash);
-    sent = rl_send_message(c, &message, from, nodes & ~by_hash, round);
+        hashed = nodes & *have & ~(unsigned)c->priv.refuse_hashes &
+                 (c->priv.take_hashes | ~(unsigned)c->priv.sent_hash);
+    sent = rl_send_message(c, &message, from, nodes & ~hashed, round);
     rl_set(have, sent);
     message.by_hash = 1;
-    by_hash = rl_send_message(c, &message, from, by_hash, round);
-    rl_set(&c->priv.sent_hash, by_hash);
-    return (redlock_mask)(sent | by_hash);
+    hashed = rl_send_message(c, &message, from, hashed, round);
+    rl_set(&c->priv.sent_hash, hashed);
+    return (redlock_mask)(sent | hashed);
 }
 
 /* ---- Connecting ----------------------------------------------------------------------------- */

@@ -46,7 +46,8 @@
        with a token that the caller chose. A release that only failed nodes are owed gives up its
        room for a later one.
    R11 Release in every state of the lock, on all nodes that may have the key. A server's own
-       compare-and-delete command, by the version in HELLO, replaces the script; else its hash does.
+       compare-and-delete command, by the version in HELLO, replaces the script. A server that has
+       the script is sent its hash.
    R15 Nothing waits without a bound, and the bound fits the distance. Each node has its own time
        for a vote, from its smoothed round trip and the variation, as in RFC 6298; node_timeout_ms
        at least, stall_ms and a quarter of the ttl at most. A round has failed when too few nodes

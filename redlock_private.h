@@ -191,12 +191,11 @@ struct redlock_client_private {
     redlock_mask in[5];       /* the nodes in each state: enum redlock_node_state */
     redlock_mask lost_untold; /* nodes whose connection broke, before the locks have noted it */
     redlock_mask full;        /* nodes that had no free request, until one is answered */
-    /* Nodes that were sent the script on their present connection: of RL_DELETE, of RL_GATE, of RL_LEAVE
-       and RL_BACK. R11 */
-    redlock_mask have_script[3];
-    /* Nodes that were sent a hash, that have taken one, that have refused one, on their present
-       connection. */
-    redlock_mask sent_hash, take_hashes, refuse_hashes;
+    /* Each of these sets begins anew with the connection of a node. R11 */
+    redlock_mask have_script[3]; /* sent the script of RL_DELETE; RL_GATE; RL_LEAVE and RL_BACK */
+    redlock_mask sent_hash;      /* sent a script by its hash, at least once */
+    redlock_mask take_hashes;    /* the server has run a script by its hash */
+    redlock_mask refuse_hashes;  /* the server has refused a hash: from now on scripts are sent */
     redlock_mask wanted; /* nodes that some lock must still be sent to: they are connected */
     struct redlock_list list[5];    /* enum rl_list */
     struct redlock_lock *first_due; /* of those that wait for their time */

@@ -96,8 +96,8 @@ void fake_resume(int node);                  /* ends `hung`: runs the commands t
 void fake_hold(int node);                    /* holds back what is sent on the present connection */
 /* The bytes of the oldest held connection arrive. Returns how many commands have run. */
 unsigned fake_arrive(int node);
-void fake_restart(int node);              /* another process, without keys */
-/* Commands logged; node -1: all nodes. 'D' has those by hash, too; 'd' has these only. */
+void fake_restart(int node); /* another process, without keys */
+/* Commands logged; node -1: all nodes. 'D' counts all scripts that delete, 'd' only those that were sent by their hash. */
 unsigned fake_count(int node, char kind);
 void fake_pass(struct redlock_client *client, uint64_t us); /* serves the client for `us` */
 

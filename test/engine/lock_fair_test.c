@@ -1348,8 +1348,8 @@ static void r19_a_newcomer_of_one_client(void)
     redlock_deinit(&client);
 }
 
-/* A server has forgotten the script of the gate. It is sent the script at once; but nothing, if the others have decided before: an extension would
-   create the key there. */
+/* A server has forgotten the script of the gate, and is sent it at once. But if the other servers have decided before, nothing is
+   sent: an extension would create the key there. */
 static void r11_the_gate_by_hash(void)
 {
     int late;

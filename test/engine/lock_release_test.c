@@ -131,8 +131,8 @@ static void r11_native_commands_are_detected(void)
 {
     static const struct {
         int native, denied;
-        unsigned scripts, hashes,
-            natives; /* sent to each server in four cycles; hashes are scripts, too */
+        /* sent to each server in four cycles; a script that is sent by its hash counts in both */
+        unsigned scripts, hashes, natives;
     } cases[] = {{0, 0, 4, 3, 0}, {1, 0, 0, 0, 4}, {2, 0, 0, 0, 4}, {4, 0, 5, 1, 0},
                  {7, 0, 0, 0, 4}, {7, 1, 5, 1, 1}, {0, 1, 5, 1, 0}};
     unsigned i, n;
@@ -228,8 +228,8 @@ static void r11_native_commands_that_fail_later(void)
     }
 }
 
-/* Many releases at once, to which nobody waits for a reply, of a client that is not permitted to send hashes: only the first hash is
-   refused. */
+/* Many releases at once, whose replies nobody waits for, of a client that is not permitted to send hashes: only the first hash
+   is refused. */
 static void r11_one_hash_is_tried_first(void)
 {
     static struct redlock_lock ten[10];

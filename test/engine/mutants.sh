@@ -266,7 +266,7 @@ R11|node.c|s/\(vote == RL_DENIED \|\| (rl_is_error\(item, "NOSCRIPT)/($1/|where 
 R11|node.c|s/(vote == RL_DENIED) \|\| rl_is_error\(item, "NOSCRIPT.0"\)/$1/|and where the server has forgotten the script
 R11|node.c|s/rl_forget_scripts\(c, node->priv.bit\);/;/|each connection begins with the scripts
 R11|redlock.c|s/ \|\| reply->vote == RL_NOT_NATIVE\)\)/))/|a hash that is refused after the decision is not followed by the script
-Q|node.c|s/if \(round != RL_NO_REPLY\)(\s+by_hash)/$1/|a hash is sent only where a reply is awaited
+Q|node.c|s/if \(round != RL_NO_REPLY\)(\s+hashed)/$1/|a hash is sent only where a reply is awaited
 R11|command.c|s/"5DELEX" RL_PUT_KEY "4IFEQ" RL_PUT_TOKEN/"5DELEX" RL_PUT_KEY/|never deleted without the condition
 R11|node.c|s/node->priv.release = RL_DELETE;\s+node->priv.only_script = node->priv.no_queue = 0;/if (node->priv.release == 0) { $& }/|each connection learns the native command anew
 R11|node.c|s/return number\[0\] > major \|\|/return number[0] >= major ||/|only versions have it that do

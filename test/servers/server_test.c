@@ -323,11 +323,17 @@ static void own_commands(void)
     end(&a);
 }
 
-/* The scripts of the wait queue are sent once on a connection, and then their hashes; again, when the server has forgotten them, or the
-   permission for hashes is withdrawn. */
+/* The scripts of the wait queue are sent once on a connection, and then their hashes; again, when the server has forgotten them,
+   or the permission for hashes is withdrawn. */
 static void hashes(void)
 {
     enum { ROUNDS = 20 };
+    static const struct {
+        int hashes;
+        const char *what;
+    } parts[] = {{2 * ROUNDS - 2, "two scripts, then hashes"},
+                 {2 * ROUNDS, "hashes"},
+                 {1, "scripts again, as the server has forgotten them"}};
     const struct redlock_settings settings = {.fair = 1, .node_timeout_ms = 5000};
     struct side a;
     int i, n, bad = 0;
@@ -336,22 +342,15 @@ static void hashes(void)
         return;
     begin(&a, 1, &settings);
     for (n = 0; n < 3; n++) {
+        if (n == 2)
+            server_ask(&servers[0], text, sizeof text, "SCRIPT", "FLUSH", NULL);
         server_ask(&servers[0], text, sizeof text, "CONFIG", "RESETSTAT", NULL);
         for (i = 0; i < ROUNDS; i++) {
             bad += acquire(&a, 20000) != REDLOCK_OK;
             bad += release(&a) != REDLOCK_OK;
         }
         is_int(bad, 0, "r11: fair: %d rounds", ROUNDS);
-        is_int((int)calls_of("evalsha"),
-               n == 0   ? 2 * ROUNDS - 2
-               : n == 1 ? 2 * ROUNDS
-                        : 1,
-               "r11: %s",
-               n == 0   ? "two scripts, then hashes"
-               : n == 1 ? "hashes"
-                        : "scripts again");
-        if (n == 1)
-            server_ask(&servers[0], text, sizeof text, "SCRIPT", "FLUSH", NULL);
+        is_int((int)calls_of("evalsha"), parts[n].hashes, "r11: %s", parts[n].what);
     }
     end(&a);
     server_ask(&servers[0], text, sizeof text, "ACL", "SETUSER", "default", "-evalsha", NULL);
