@@ -426,8 +426,12 @@ int main(int argc, char **argv)
     struct stat status;
     size_t used = 0;
     unsigned i;
-    int n, programs = argc - 1 < PROGRAMS ? argc - 1 : PROGRAMS;
+    int n, programs = argc - 1;
 
+    if (programs > PROGRAMS) {
+        fprintf(stderr, "cli: at most %d programs\n", PROGRAMS);
+        return 2;
+    }
     servers_start(servers, SERVERS, NULL);
     for (i = 0; i < SERVERS; i++)
         used += (size_t)snprintf(nodes + used, sizeof nodes - used, "%s,", servers[i].address);

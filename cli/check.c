@@ -182,9 +182,9 @@ static void judge_replicas(const struct talk *talk, struct exam *exam)
         finds(exam, REPLICAS, PASS, "none");
 }
 
-/* How many seconds a restarted node must have no vote. With `longest-ttl`: as long as the library waits, which adds the drift of
-   the clocks and 2 s. */
-static long long out_s(void)
+/* How many seconds a restarted node must have no vote. With `longest-ttl`: as long as the library waits (rl_votes_from_now), which adds
+   the drift of the clocks, 1 % and 3 ms at most, and 2 s. */
+static long long quarantine_s(void)
 {
     long long longest_ms = options.longest_ttl_ms;
 
@@ -195,7 +195,7 @@ static long long out_s(void)
 /* The programs wait as `longest-ttl` says, so a node that forgets its locks is only missing for a while. */
 static void judge_restart(struct exam *exam, long long up_s)
 {
-    long long rest_s = out_s() - up_s;
+    long long rest_s = quarantine_s() - up_s;
 
     if (up_s < 0) {
         finds(exam, RESTART, UNKNOWN, "it does not tell");

@@ -412,8 +412,8 @@ int job_reap(void);
 /* 1: job_reap has taken the command, which has ended in this way. */
 int job_has_ended(struct job_end *end);
 /* Signals the processes that are not in this group (NO_GROUP: all), and continues those that are stopped. Returns how many live. Before
-   a signal that asks them to end, the processes are stopped, so that none starts another one unseen: until_us, a time of now_us(), is
-   when this function stops waiting for that. */
+   a signal that asks them to end, the whole job is stopped, so that no process starts another one unseen: until_us, a time of now_us(),
+   is when this function stops waiting for that. */
 unsigned job_signal(int number, pid_t except, uint64_t until_us);
 /* Kills the job, again and again, because a process may have started another one between a look and the kill. Returns 0 if one cannot
    be killed. */

@@ -41,34 +41,52 @@ static struct {
 
 struct process {
     pid_t pid, parent, group;
-    int above; /* where its parent stands in the list of the job; -1: it is a child of this process */
+    int above; /* in the list of the job: the index of its parent; -1: it is a child of this process */
     int is_stopped;
     int has_ended; /* a zombie */
     long threads;
     int can_start; /* 1: it may start another process now: it does not wait for a disk, for a tracer, or in vfork, and is not stopped */
-    int runs;      /* 1: it is to stop, and may not have stopped yet */
+    int runs;      /* set by stop_more. 1: it may not have stopped yet */
 };
+
+/* 1: a thread in this state may start another process. */
+static int can_run(char state)
+{
+    return state == 'R' || state == 'S';
+}
+
+enum { STAT_TEXT = 512 };
+
+/* Reads /proc/PID/FILE, the state of a process or thread. Returns the fields behind the name of the program, which may have blanks; NULL
+   if there is no such process. */
+static const char *read_stat(pid_t pid, const char *file, char text[STAT_TEXT])
+{
+    const char *end;
+
+    read_proc(pid, file, text, STAT_TEXT);
+    end = strrchr(text, ')');
+    return end != NULL ? end + 1 : NULL;
+}
 
 /* Returns 0 if there is no such process. A zombie with threads lives: only its first thread has ended. */
 static int read_process(pid_t pid, struct process *process)
 {
-    char text[512], state = 'Z';
+    char text[STAT_TEXT], state = 'Z';
+    const char *fields = read_stat(pid, "stat", text);
     int parent, group;
-    const char *end;
 
-    read_proc(pid, "stat", text, sizeof text);
-    end = strrchr(text, ')'); /* the name of the program, before this, may have blanks */
-    if (end == NULL || sscanf(end + 1,
-                              " %c %d %d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d "
-                              "%ld",
-                              &state, &parent, &group, &process->threads) != 4)
+    if (fields == NULL ||
+        sscanf(fields,
+               " %c %d %d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d "
+               "%ld",
+               &state, &parent, &group, &process->threads) != 4)
         return 0;
     process->pid = pid;
     process->parent = parent;
     process->group = group;
     process->is_stopped = state == 'T';
     process->has_ended = (state == 'Z' || state == 'X') && process->threads <= 1;
-    process->can_start = state == 'R' || state == 'S';
+    process->can_start = can_run(state);
     return 1;
 }
 
@@ -222,9 +240,9 @@ void job_is_of(pid_t command)
 /* 1: a thread of the process may start another process now. The state of a process is that of its first thread. */
 static int has_running_thread(pid_t pid)
 {
-    char path[40], file[40], text[512], state;
+    char path[40], file[40], text[STAT_TEXT], state;
     struct dirent *entry;
-    const char *end;
+    const char *fields;
     DIR *folder;
     int found = 0;
 
@@ -232,10 +250,8 @@ static int has_running_thread(pid_t pid)
     folder = opendir(path);
     while (folder != NULL && !found && (entry = readdir(folder)) != NULL) {
         snprintf(file, sizeof file, "task/%.20s/stat", entry->d_name);
-        read_proc(pid, file, text, sizeof text);
-        end = strrchr(text, ')');
-        found =
-            end != NULL && sscanf(end + 1, " %c", &state) == 1 && (state == 'R' || state == 'S');
+        fields = read_stat(pid, file, text);
+        found = fields != NULL && sscanf(fields, " %c", &state) == 1 && can_run(state);
     }
     if (folder != NULL)
         closedir(folder);
@@ -285,8 +301,9 @@ unsigned job_signal(int number, pid_t except, uint64_t until_us)
     int stops = is_ending(number);
     struct process *list;
     unsigned members, living = 0, i;
-    int has_command =
-        job.has_ended || getpid() == job.keeper; /* which does not know if it has ended */
+    /* 1: the command is in the list, or needs no signal of its own. redlock does not know whether the command has ended, and its number
+       may be that of another process by now. */
+    int has_command = job.has_ended || getpid() == job.keeper;
 
     if (job.is_plain) {
         if (except != NO_GROUP || !is_plain_left())

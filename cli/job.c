@@ -235,7 +235,7 @@ static void end_guard(int is_late)
     }
     over.end.is_late = is_late;
     send_report(over);
-    /* else each process that ends would end the sleep below, and stay a zombie */
+    /* Else each process that ends would end the sleep below, and stay a zombie. */
     signal(SIGCHLD, SIG_IGN);
     is_late = is_late && !guard.is_asked; /* else redlock runs, and says it */
     while ((is_left || is_late) && poll(&closed, 1, is_late ? 1000 : -1) > 0 && take_orders())
@@ -402,8 +402,8 @@ static int is_begun(struct report *began, uint64_t until_us)
 
     while (poll(&reported, 1, START_LOOK_MS) <= 0 && now_us() < until_us)
         job_serve_children();
-    size = recv(line, began, sizeof *began,
-                MSG_DONTWAIT); /* this process may have been stopped since */
+    /* Also when the time is over: this process may have been stopped for so long. */
+    size = recv(line, began, sizeof *began, MSG_DONTWAIT);
     if (size < 0 && errno == EAGAIN)
         return 0;
     if (size != sizeof *began)

@@ -86,8 +86,8 @@ contend() { # NUMBER
     done
 }
 
-# The machine may stand still for longer than the ttl. Then redlock and guard are late together, which docs/cli.md names as a limit: an
-# overlap of that time is shown, and no fault.
+# The machine may stand still for longer than the ttl. Then redlock and guard are late together, which docs/cli.md names as a
+# limit: an overlap of that time is shown, and no fault.
 watch_machine() {
     last=$(date +%s)
     while sleep 0.2; do
@@ -96,7 +96,7 @@ watch_machine() {
         last=$now
     done
 }
-not_stalled() {
+all_are_excused() {
     awk -v moments="$(tr '\n' ' ' <"$folder/overlapped")" '
         BEGIN { count = split(moments, moment, " ") }
         { for (i = 1; i <= count; i++) if (moment[i] >= $1 && moment[i] <= $2 + 2) excused[i] = 1 }
@@ -117,7 +117,7 @@ done
 wait $workers
 kill $watcher
 
-none_overlaps() { cat "$folder/overlaps" "$folder/stalls"; not_stalled; }
+none_overlaps() { cat "$folder/overlaps" "$folder/stalls"; all_are_excused; }
 many() { [ "$(wc -l <"$folder/begun")" -ge $((minutes * 10)) ]; }
 some_hit() { [ "$(sort -u "$folder/statuses" | wc -l)" -ge 4 ]; }
 no_key() { [ "$(for port in $ports; do ask "$port" --scan; done | grep -c soak)" = 0 ]; }

@@ -311,7 +311,7 @@ static void redlock_stopped_at_the_start(void)
        wrote(run, 'e'));
 }
 
-/* It is stopped when it waits for the guard, which is about to start the command. */
+/* redlock is stopped when it waits for the guard, which is about to start the command. */
 static void redlock_stopped_early(void)
 {
     struct program run;
@@ -341,7 +341,8 @@ static void guard_stopped(void)
     nobody_is_left("then");
 }
 
-/* It is stopped before it has started the command; and while --min-hold keeps the lock, when it has told that the job is over. */
+/* The guard is stopped before it has started the command; and while --min-hold keeps the lock, when it has told that the job is
+   over. */
 static void guard_stopped_early_or_late(void)
 {
     struct program run;
@@ -1502,8 +1503,8 @@ static void foreign_proc(void)
     ok(strstr(wrote(run, 'o'), "none\nalive\n") != NULL,
        "no process of the job is left then, and another one is: %s", wrote(run, 'o'));
     setup.instead = "unshare";
-    setenv("ASAN_OPTIONS", "detect_leaks=0",
-           1); /* it needs a process, and there is no room for one */
+    /* The search for leaks needs a process of its own, which cannot be started there. */
+    setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
     is_int(redlock("-Urp", program, "run", "x", "true", NULL), 71,
            "only the children would be in a PID namespace: 71");
     ok(strstr(wrote(last, 'e'), "unshare --pid needs --fork") != NULL, "it says why: %s",
