@@ -1401,15 +1401,15 @@ static void inner_shell(void)
     type(terminal, "$P run -k 1 -t 60 x bash --norc --noprofile -i; echo end $?\n");
     type(terminal, "echo in$((1+1))\n");
     ok(strstr(screen(terminal, "in2"), "in2") != NULL, "a shell as the command");
-    type(terminal, "sleep 300\n");
-    sleep_ms(500);
+    type(terminal, "sh -c 'echo one$((1+1)); exec sleep 300'\n");
+    ok(strstr(screen(terminal, "one2"), "one2") != NULL, "a command of it, in the foreground");
     type(terminal, "\003");
     sleep_ms(2500);
     type(terminal, "echo still$((1+1))\n");
     ok(strstr(screen(terminal, "still2"), "still2") != NULL,
        "Ctrl-C ends the shell's command, not the shell, and -k sets it no limit");
-    type(terminal, "sleep 300\n");
-    sleep_ms(500);
+    type(terminal, "sh -c 'echo two$((1+1)); exec sleep 300'\n");
+    ok(strstr(screen(terminal, "two2"), "two2") != NULL, "another one");
     type(terminal, "\032");
     ok(strstr(screen(terminal, "Stopped"), "Stopped") != NULL, "Ctrl-Z is for its command, too");
     type(terminal, "kill -KILL %1; sleep .5; exit 3\n");
