@@ -216,7 +216,7 @@ enum rl_vote {
     RL_LATER,      /* a temporary error, or a yes of a node that has no vote now. R14 */
     RL_DENIED,     /* an error that will not go away by itself */
     RL_UNANSWERED, /* the connection broke */
-    RL_NOT_NATIVE, /* the node is sent another command: a native release did not delete, and the
+    RL_UNDECIDED,  /* the node is sent another command: a native release did not delete, and the
                       script finds out why; or a hash did not serve, and the script follows, R11;
                       or the gate was denied. R19 */
     RL_NONSENSE    /* not a reply to this command */

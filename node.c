@@ -807,18 +807,18 @@ static enum rl_vote rl_lock_replied(struct redlock_client *c, struct redlock_nod
     node->priv.failures = node->priv.retried_at_once = 0;
     if (!REDLOCK_MINIMAL && by_hash && (vote == RL_DENIED || rl_is_error(item, "NOSCRIPT\0"))) {
         rl_set(&c->priv.refuse_hashes, node->priv.bit);
-        return RL_NOT_NATIVE;
+        return RL_UNDECIDED;
     }
     if (!REDLOCK_MINIMAL && by_hash)
         rl_set(&c->priv.take_hashes, node->priv.bit);
     if (REDLOCK_FAIR && command == RL_GATE && vote == RL_DENIED) {
         node->priv.no_queue = 1; /* it may permit the key of the lock only */
-        return RL_NOT_NATIVE;
+        return RL_UNDECIDED;
     }
     if (rl_is(command, RL_NATIVE)) {
         if (item->kind == RESP_ERROR)
             node->priv.only_script = 1;
-        return vote == RL_YES ? vote : RL_NOT_NATIVE;
+        return vote == RL_YES ? vote : RL_UNDECIDED;
     }
     if (item->kind == RESP_ERROR)
         rl_set_server_error(node, RL_REPLIED, item);

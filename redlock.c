@@ -576,7 +576,7 @@ static void rl_owed_replied(const struct redlock_client *c, struct redlock_owed 
                             const struct rl_reply *reply)
 {
     rl_clear(&owed->unanswered, bit);
-    if (reply->vote == RL_NOT_NATIVE)
+    if (reply->vote == RL_UNDECIDED)
         owed->due_us = c->priv.now_us;
     if (reply->vote == RL_YES || reply->vote == RL_NO || reply->vote == RL_DENIED)
         rl_clear(&owed->unsent, bit);
@@ -1145,11 +1145,11 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
     now = reply->round == lock->priv.attempt.round && !rl_is_held(lock);
     if (reply->round == lock->priv.attempt.round)
         rl_clear(&lock->priv.unanswered, bit);
-    if (!now && (reply->vote == RL_UNANSWERED || reply->vote == RL_NOT_NATIVE))
+    if (!now && (reply->vote == RL_UNANSWERED || reply->vote == RL_UNDECIDED))
         return; /* decided without it */
     if (reply->vote == RL_UNANSWERED) {
         rl_miss_vote(node, lock);
-    } else if (reply->vote == RL_NOT_NATIVE) {
+    } else if (reply->vote == RL_UNDECIDED) {
         rl_set(&lock->priv.round.by_script, bit);
         rl_set(&lock->priv.unsent, bit);
     } else {

@@ -252,7 +252,7 @@ R10|redlock.c|s/lock->members = (lock->priv.attempt.release_failed = 0;)/$1/|a l
 R10|hold.c|s/soon_us = c->priv.now_us \+ RL_MS_US, /soon_us = c->priv.now_us, /|a pause after an extension that failed at once
 R11|redlock.c|s/if \(!rl_is_quorum\(c, lock->members & ~\(unsigned\)lock->refused\)\)/if (0)/|released is distinguished from expired
 R11|redlock.c|s/(lock->priv.attempt.asked & c->priv.all);(\s+rl_lock_enter\(lock, RL_RELEASING)/$1 \& lock->members;$2/|release to all nodes
-R11|node.c|s/return vote == RL_YES \? vote : RL_NOT_NATIVE;/return vote;/|the script decides, not the native command
+R11|node.c|s/return vote == RL_YES \? vote : RL_UNDECIDED;/return vote;/|the script decides, not the native command
 R11|redlock.c|s/(return RL_BACK;\s+return )rl_releasing_command\(c, lock\)/${1}rl_release_for(c, lock, node)/|a rollback is by script
 R11|redlock.c|s/if \(rl_extra_keys\(lock\) > 0 \|\| rl_is_fair/if (rl_is_fair/|the native command is only for a lock of one key
 R11|redlock.c|s/known == 0 \|\| known == rl_token_generation\(lock\) \?/1 ?/|and not where the key was repaired
@@ -265,7 +265,7 @@ R11|node.c|s/\(c->priv.take_hashes \| ~\(unsigned\)c->priv.sent_hash\)/~0U/|one 
 R11|node.c|s/\(vote == RL_DENIED \|\| (rl_is_error\(item, "NOSCRIPT)/($1/|where a hash is not permitted the script follows
 R11|node.c|s/(vote == RL_DENIED) \|\| rl_is_error\(item, "NOSCRIPT.0"\)/$1/|and where the server has forgotten the script
 R11|node.c|s/rl_forget_scripts\(c, node->priv.bit\);/;/|each connection begins with the scripts
-R11|redlock.c|s/ \|\| reply->vote == RL_NOT_NATIVE\)\)/))/|a hash that is refused after the decision is not followed by the script
+R11|redlock.c|s/ \|\| reply->vote == RL_UNDECIDED\)\)/))/|a hash that is refused after the decision is not followed by the script
 Q|node.c|s/if \(round != RL_NO_REPLY\)(\s+hashed)/$1/|a hash is sent only where a reply is awaited
 R11|command.c|s/"5DELEX" RL_PUT_KEY "4IFEQ" RL_PUT_TOKEN/"5DELEX" RL_PUT_KEY/|never deleted without the condition
 R11|node.c|s/node->priv.release = RL_DELETE;\s+node->priv.only_script = node->priv.no_queue = 0;/if (node->priv.release == 0) { $& }/|each connection learns the native command anew
@@ -311,7 +311,7 @@ R16|redlock.c|s/rl_next_round\(c, lock\);(\s+rl_set\(&lock->members)/rl_next_rou
 R16|hold.c|s/rl_is\(reply->command, RL_ACQUIRES\) &&(\s+reply->round)/rl_is(reply->command, RL_ACQUIRES | !REDLOCK_MINIMAL << RL_CONFIRM) \&\&$1/|a confirmation of the counter after the decision does not count
 R16|redlock.c|s/rl_next_round\(c, lock\);(\s+rl_set\(&lock->members)/if (lock->priv.state == RL_ASKING) rl_next_round(c, lock); lock->priv.unanswered = 0;$1/|a confirmation of an earlier proposal does not count
 R9|hold.c|s/reply->vote == RL_YES && rl_is\(reply->command, RL_ACQUIRES\) &&(\s+reply->round)/reply->vote == RL_YES \&\&$1/|a late reply to an extension makes no member
-R8|redlock.c|s/\(reply->vote == RL_UNANSWERED \|\| (reply->vote == RL_NOT_NATIVE)\)/$1/|a node that disconnects after the decision has not failed
+R8|redlock.c|s/\(reply->vote == RL_UNANSWERED \|\| (reply->vote == RL_UNDECIDED)\)/$1/|a node that disconnects after the decision has not failed
 R4|redlock.c|s/lock->priv.unsent \| lock->priv.attempt.release_failed \|/lock->priv.attempt.release_failed |/|a release that could not be sent in time is owed to the node
 R5|node.c|s/c->priv.jammed_us \+ rl_jam_us/node->priv.changed_us + rl_jam_us/|the shorter timeout begins when the buffer is full
 R5|node.c|s/rl_not_after\(&due_us, (c->priv.jammed_us [^;]*)\);/due_us = $1;/|and gives no more time than stall_ms
@@ -362,7 +362,7 @@ R15|node.c|s/rl_set_timeout\(c, node, 2 \* node->priv.timeout_us\);/;/|or the no
 R5|node.c|s/: node->priv.was_idle\s+\? RL_CONNECTION_LOST/: 0 ? RL_CONNECTION_LOST/|it is connected again at once
 R4|redlock.c|s/owed->times\+\+;/;/|the pauses between repeated releases grow
 R4|redlock.c|s/lock->priv.attempt.longest_ttl_ms \* RL_MS_US/lock->ttl_ms * RL_MS_US/|a release is repeated for as long as the key lives, also when the ttl is shorter now
-R4|redlock.c|s/if \(reply->vote == RL_NOT_NATIVE\)\s+owed->due_us = c->priv.now_us;//|behind a native release that has not deleted the script follows at once
+R4|redlock.c|s/if \(reply->vote == RL_UNDECIDED\)\s+owed->due_us = c->priv.now_us;//|behind a native release that has not deleted the script follows at once
 R7|client.c|s/rl_wait_ends\(client, lock\);/;/|a waiter that is released passes a notification on
 R7|redlock.c|s/if \(outcome == REDLOCK_HELD && !rl_may_queue\(c, lock\)\)\s+lock->priv.op.notified = 0;[^\n]*//|one that was refused has none to pass on
 R6|redlock.c|s/other->priv.due_us < first->priv.due_us/0/|the lock that is due first is stepped first

@@ -127,7 +127,7 @@ static void any_reply(struct rl_reply *reply, int is_owed)
     reply->owner = is_owed ? (void *)client.priv.owed : (void *)&lock;
     reply->command = any_of(RL_SET, RL_BACK);
     reply->round = is_owed ? RL_OWED : any_of(RL_NO_ROUND, RL_ROUNDS);
-    reply->vote = any_of(RL_YES, RL_NOT_NATIVE);
+    reply->vote = any_of(RL_YES, RL_UNDECIDED);
 }
 
 /* A reply to an owed release changes nothing but the owed release, which any_owed() has changed already. */

@@ -143,7 +143,7 @@ static int hear_part(struct end *end, struct rl_reply *reply, uint64_t *number)
     reply->round = (uint8_t)first.round;
     reply->vote = (rl_is(first.command, RL_NATIVE) && part.vote != RL_YES) ||
                           (first.by_hash && part.vote == RL_DENIED)
-                      ? RL_NOT_NATIVE
+                      ? RL_UNDECIDED
                       : part.vote;
     *number = part.number;
     pop(end);
