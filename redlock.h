@@ -147,8 +147,8 @@ struct redlock_settings {
        first. The nodes keep the queue at KEY:wait, and the lease of each waiter at KEY:wait:NAME,
        for 3 * retry_delay_max_ms + 1000 ms after its last attempt, longer far behind. So a lock
        whose key ends in ":wait", or in ":wait:" and 16 hex digits, is refused. The nodes must
-       notify, permit TIME, ZADD, ZRANK, ZRANGE and ZREM, and keys that begin with KEY; a node that
-       does not keeps no queue, nor does Redis before 6.2. No effect on locks with extra keys or
+       notify, permit TIME, ZADD, ZRANK, ZRANGE and ZREM, and keys that begin with KEY; other nodes
+       keep no queue, nor does Redis before 6.2. No effect on locks with extra keys or
        token_is_label, or with keys longer than RESP_TEXT_MAX - 22 bytes. Refused in a build without
        REDLOCK_FAIR. R19 */
     uint32_t fair;
@@ -308,8 +308,8 @@ REDLOCK_API enum redlock_status redlock_init(struct redlock_client *client,
                                              const struct redlock_settings *settings);
 
 /* The same for a program that is compiled with this header: it passes the sizes of its structs. If
-   the library was compiled with other limits, redlock_init refuses with REDLOCK_INVALID_ARGUMENT
-   and writes nothing; else it would write beyond a struct. */
+   the library was compiled with other limits, redlock_init refuses with REDLOCK_INVALID_ARGUMENT,
+   and writes nothing but the beginning of the client; else it would write beyond a struct. */
 #define REDLOCK_SIZES                                                                              \
     ((uint32_t)(sizeof(struct redlock_client) * 31 + sizeof(struct redlock_node)) * 31 +           \
      (uint32_t)sizeof(struct redlock_lock))
@@ -473,8 +473,8 @@ REDLOCK_API struct redlock_lock *redlock_turn(struct redlock_client *client, uin
 
 /* Everything that the library asks of a platform: all other files call nothing but mem* and str*.
    net.c is this table for POSIX; firmware brings its own and omits net.c. None of these may block,
-   except `wait`; none may call the library. The names are none that lwIP or libc define as macros
-   (connect, send ...). */
+   except `wait`; none may call the library, except redlock_set_error. The names are none that lwIP
+   or libc define as macros (connect, send ...). */
 struct redlock_io {
     /* Starts a connection to node->address and sets node->handle. 0, or -1 with node->error. */
     int (*dial)(void *context, struct redlock_node *node);
