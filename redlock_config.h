@@ -18,7 +18,7 @@
 /* ---- Limits ---------------------------------------------------------------------------------- */
 
 #ifndef REDLOCK_NODES_MAX
-/* Nodes of a client, 1..16. RAM of a lock: 2 bytes each. */
+/* Nodes of a client, 1..16. RAM of a lock: 5 bytes each; with REDLOCK_FAIR 13. */
 #define REDLOCK_NODES_MAX 7
 #endif
 #ifndef REDLOCK_KEY_MAX
