@@ -82,7 +82,7 @@ check 'each result has a description' "$(sed -n 's/^    \(REDLOCK_[A-Z_]*\) = -*
     while read -r result; do grep -A 1 "^.It .*$result = " "$man/redlock.3" | grep -qv '^\.It' || echo "$result"; done)"
 check 'docs/errors.md has each result' "$(sed -n 's/^    \(REDLOCK_[A-Z_]*\) = -*[0-9]*,* *\/\* .*/\1/p' redlock.h |
     grep -v _NODE_ | while read -r result; do grep -q "^| .$result" docs/errors.md || echo "$result"; done)"
-check 'docs/errors.md has each error text of a node' "$(sed -n '/^static const char rl_error_texts/,/;/s/.*"\(.*\)\\0".*/\1/p' command.c |
+check 'docs/errors.md has each error text of a node' "$(sed -n '/^static const char rl_error_texts/,/";$/ { /[^0]"$/ { N; s/"\n *"//; }; s/.*"\(.*\)\\0".*/\1/p; }' command.c |
     { read -r first && printf '%s\n' "$first" && cat || echo 'none is found'; } |
     while read -r text; do [ "$text" = replied ] || grep -qF "\`${text%:}\`" docs/errors.md || echo "$text"; done)"
 settings=$(printf '#include "redlock.h"\n' | gcc -E -P -I. - | awk '/^struct redlock_settings/ { inside = 1 } inside' | awk '/^}/ { exit } /;/ { gsub(/.* |;/, ""); print }')
