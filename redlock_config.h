@@ -49,7 +49,7 @@
 #endif
 #ifndef REDLOCK_OWED_MAX
 /* Releases that are repeated until each node has answered, 0..16; 0: none is. RAM of the client:
-   200 each. R4 */
+   176 each; with REDLOCK_FAIR 200. R4 */
 #define REDLOCK_OWED_MAX (REDLOCK_MINIMAL ? 0 : REDLOCK_HOSTED ? 8 : 1)
 #endif
 
