@@ -429,8 +429,6 @@ static void rl_forget_scripts(struct redlock_client *c, unsigned bit)
     rl_clear(rl_have_script(c, RL_DELETE), bit);
     rl_clear(rl_have_script(c, RL_GATE), bit);
     rl_clear(rl_have_script(c, RL_LEAVE), bit);
-    rl_clear(&c->priv.sent_hash, bit);
-    rl_clear(&c->priv.take_hashes, bit);
     rl_clear(&c->priv.refuse_hashes, bit);
 }
 
@@ -469,6 +467,15 @@ static redlock_mask rl_send_message(struct redlock_client *c, struct rl_message 
     return (redlock_mask)sent;
 }
 
+/* Only if the reply is awaited: else the script that follows a refused hash comes too late. The lock
+   is complete then, so the release may be lost; or a waiter of the same client has asked before the
+   key was gone, and no server tells it of the end. R11 */
+static int rl_may_send_hash(const struct redlock_lock *lock, unsigned round)
+{
+    return round != RL_NO_REPLY &&
+           (lock == NULL || lock->operation != REDLOCK_OP_RELEASE || lock->priv.op.waits);
+}
+
 REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsigned nodes,
                                      unsigned command, unsigned round)
 {
@@ -485,17 +492,12 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
     if (!rl_is(command, RL_HASHED) || (message.lock != NULL && lock->token_is_label))
         return rl_send_message(c, &message, from, nodes, round);
     have = rl_have_script(c, command);
-    /* A server may refuse hashes, or may have forgotten the script. So the reply must be awaited; and
-       the first hash is tried alone, because releases of locks that complete meanwhile may be lost. */
-    if (round != RL_NO_REPLY)
-        hashed = nodes & *have & ~(unsigned)c->priv.refuse_hashes &
-                 (c->priv.take_hashes | ~(unsigned)c->priv.sent_hash);
+    if (rl_may_send_hash(message.lock, round))
+        hashed = nodes & *have & ~(unsigned)c->priv.refuse_hashes;
     sent = rl_send_message(c, &message, from, nodes & ~hashed, round);
     rl_set(have, sent);
     message.by_hash = 1;
-    hashed = rl_send_message(c, &message, from, hashed, round);
-    rl_set(&c->priv.sent_hash, hashed);
-    return (redlock_mask)(sent | hashed);
+    return (redlock_mask)(sent | rl_send_message(c, &message, from, hashed, round));
 }
 
 /* ---- Connecting ----------------------------------------------------------------------------- */
@@ -805,12 +807,13 @@ static enum rl_vote rl_lock_replied(struct redlock_client *c, struct redlock_nod
         return vote;
     node->priv.reconnect = 1;
     node->priv.failures = node->priv.retried_at_once = 0;
-    if (!REDLOCK_MINIMAL && by_hash && (vote == RL_DENIED || rl_is_error(item, "NOSCRIPT\0"))) {
+    /* The server, or a proxy, does not know or permit hashes, or has forgotten the script, which
+       follows. But behind some other error a gate may have run, and would run twice. R9, R11 */
+    if (!REDLOCK_MINIMAL && by_hash && item->kind == RESP_ERROR) {
         rl_set(&c->priv.refuse_hashes, node->priv.bit);
-        return RL_UNDECIDED;
+        if (command != RL_GATE || vote == RL_DENIED || rl_is_error(item, "NOSCRIPT\0"))
+            return RL_UNDECIDED;
     }
-    if (!REDLOCK_MINIMAL && by_hash)
-        rl_set(&c->priv.take_hashes, node->priv.bit);
     if (REDLOCK_FAIR && command == RL_GATE && vote == RL_DENIED) {
         node->priv.no_queue = 1; /* it may permit the key of the lock only */
         return RL_UNDECIDED;

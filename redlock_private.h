@@ -193,9 +193,7 @@ struct redlock_client_private {
     redlock_mask full;        /* nodes that had no free request, until one is answered */
     /* Each of these sets begins anew with the connection of a node. R11 */
     redlock_mask have_script[3]; /* sent the script of RL_DELETE; RL_GATE; RL_LEAVE and RL_BACK */
-    redlock_mask sent_hash;      /* sent a script by its hash, at least once */
-    redlock_mask take_hashes;    /* the server has run a script by its hash */
-    redlock_mask refuse_hashes;  /* the server has refused a hash: from now on scripts are sent */
+    redlock_mask refuse_hashes;  /* an error came behind a hash: from now on scripts are sent */
     redlock_mask wanted; /* nodes that some lock must still be sent to: they are connected */
     struct redlock_list list[5];    /* enum rl_list */
     struct redlock_lock *first_due; /* of those that wait for their time */

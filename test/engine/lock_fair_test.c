@@ -1348,9 +1348,9 @@ static void r19_a_newcomer_of_one_client(void)
     redlock_deinit(&client);
 }
 
-/* A server has forgotten the script of the gate, and is sent it at once. But if the other servers have decided before, nothing is
-   sent: an extension would create the key there. */
-static void r11_the_gate_by_hash(void)
+/* A server has forgotten the script of the gate, or permits no hashes any more, and is sent the script at once. But if the other
+   servers have decided before, nothing is sent: an extension would create the key there. */
+static void r11_the_gate_by_hash(int denied)
 {
     int late;
 
@@ -1361,17 +1361,60 @@ static void r11_the_gate_by_hash(void)
         fake_pass(&client, 20 * MS);
         fake_logged = 0;
         fake_nodes[2].server.scripts = 0;
+        fake_nodes[2].server.no_native = denied;
         fake_nodes[2].delay_us = late ? 10 * MS : 0;
-        is_int(acquire(1000), REDLOCK_OK, "r11: one of three servers has forgotten the scripts");
+        is_int(acquire(1000), REDLOCK_OK, "r11: one of three servers %s",
+               denied ? "permits no hashes" : "has forgotten the scripts");
         fake_pass(&client, 50 * MS);
         is_int((int)attempts(2, 1), late ? 1 : 2, "r11: %s",
                late ? "too late" : "the script itself");
         is_int((int)fake_count(2, 'E'), 0, "r11: and nothing else");
+        is_int(nodes[2].priv.no_queue, 0, "r11: it keeps its queue");
         is_int(lock.members, late ? 0x3 : 0x7, "r11: the members");
         is_int(release(1000), REDLOCK_OK, "r11: released");
         fake_pass(&client, 50 * MS);
         is_int((int)fake_keys_left(), 0, "r11: no key is left");
     }
+}
+
+/* Servers that know no hashes: the next attempt is the script. It is not the same one: the gate may have run behind such an error. */
+static void r11_a_gate_without_hashes(void)
+{
+    int i, n;
+
+    set_fair(100);
+    begin(3);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].server.no_hash = "-ERR unknown command 'EVALSHA'\r\n";
+    for (n = 0; n < 4; n++) {
+        is_int(acquire(1000), REDLOCK_OK, "r11: acquired");
+        is_int(release(1000), REDLOCK_OK, "r11: released");
+        is_int(lock.priv.op.attempts, n == 1 ? 2 : 1, "r11: one attempt more for the first hash");
+        fake_pass(&client, 20 * MS);
+    }
+    is_int((int)fake_keys_left(), 0, "r11: no key is left");
+}
+
+/* The servers refuse the hash of a release without a wait. Its own waiter, which the servers do not tell, must not have asked before
+   the script came. */
+static void r11_a_hand_off_without_a_wait(int denied)
+{
+    static struct redlock_lock next;
+    int i;
+
+    begin_fair(3);
+    is_int(acquire(0), REDLOCK_OK, "r11: held");
+    redlock_lock_init(&next, "k", 10000);
+    redlock_acquire_start(&client, &next, 60000);
+    fake_pass(&client, 20 * MS);
+    for (i = 0; i < 3; i++) {
+        fake_nodes[i].server.scripts = 0;
+        fake_nodes[i].server.no_native = denied;
+    }
+    is_int(release(0), REDLOCK_UNCONFIRMED, "r11: released without a wait");
+    fake_pass(&client, 20 * MS);
+    is_int(next.status, REDLOCK_OK, "r11: its waiter gets the lock, denied %d", denied);
+    redlock_deinit(&client);
 }
 
 int main(void)
@@ -1393,7 +1436,11 @@ int main(void)
         is_int((int)attempts(0, 1), 0, "r19: has no queue");
         return done_testing();
     }
-    r11_the_gate_by_hash();
+    r11_the_gate_by_hash(0);
+    r11_the_gate_by_hash(1);
+    r11_a_gate_without_hashes();
+    r11_a_hand_off_without_a_wait(0);
+    r11_a_hand_off_without_a_wait(1);
     r19_only_waiters_enter();
     r19_nobody_waits();
     r19_newcomers_stand_behind();

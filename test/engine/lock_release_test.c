@@ -228,29 +228,49 @@ static void r11_native_commands_that_fail_later(void)
     }
 }
 
-/* Many releases at once, whose replies nobody waits for, of a client that is not permitted to send hashes: only the first hash
-   is refused. */
-static void r11_one_hash_is_tried_first(void)
+/* A server, or what stands in front of it, knows no hashes. */
+static void r11_servers_without_hashes(void)
 {
-    static struct redlock_lock ten[10];
-    static char keys[10][2];
+    static const char *const errors[] = {
+        "-ERR unknown command 'EVALSHA', with args beginning with: '5b' '1' 'k' \r\n",
+        "-ERR EVALSHA is not supported for your account\r\n", "-unsupported command\r\n",
+        "-BUSY Redis is busy running a script.\r\n"};
+    unsigned i, n;
+
+    for (n = 0; n < sizeof errors / sizeof *errors; n++) {
+        begin_native(3, 0);
+        for (i = 0; i < 3; i++)
+            fake_nodes[i].server.no_hash = errors[n];
+        acquire_and_release(1);
+        acquire(0);
+        is_int(release(3), REDLOCK_OK, "r11: the script follows at once");
+        acquire_and_release(2);
+        ok(fake_count(0, 'd') == 1 && fake_count(0, 'D') == 5 && !has_error(0, "ERR"),
+           "r11: one hash, then scripts, and no error, as %s", errors[n] + 1);
+    }
+}
+
+/* Releases without a wait, when the servers have forgotten their scripts: more than the client keeps. */
+static void r11_without_a_wait_by_script(void)
+{
+    static struct redlock_lock more[REDLOCK_OWED_MAX + 2];
+    static char keys[REDLOCK_OWED_MAX + 2][2];
     unsigned i;
 
     begin_native(3, 0);
-    for (i = 0; i < 3; i++)
-        fake_nodes[i].server.no_native = 1;
-    for (i = 0; i < 10; i++) {
-        keys[i][0] = (char)('0' + i);
-        redlock_lock_init(&ten[i], keys[i], 60000);
-        is_int((int)redlock_acquire(&client, &ten[i], 0), REDLOCK_OK, "r11: acquired");
+    acquire_and_release(3);
+    for (i = 0; i < REDLOCK_OWED_MAX + 2; i++) {
+        keys[i][0] = (char)('a' + i);
+        redlock_lock_init(&more[i], keys[i], 60000);
+        is_int((int)redlock_acquire(&client, &more[i], 0), REDLOCK_OK, "r11: acquired");
     }
     fake_pass(&client, 20 * MS);
-    fake_logged = 0;
-    for (i = 0; i < 10; i++)
-        redlock_release_start(&client, &ten[i], 0);
-    fake_pass(&client, 5000 * MS);
-    is_int((int)fake_count(0, 'd'), 1, "r11: one hash");
-    is_int((int)fake_keys_left(), REDLOCK_OWED_MAX > 1 ? 0 : 3, "r11: no other key is left");
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].server.scripts = 0; /* SCRIPT FLUSH */
+    for (i = 0; i < REDLOCK_OWED_MAX + 2; i++)
+        redlock_release_start(&client, &more[i], 0);
+    fake_pass(&client, 1000 * MS);
+    is_int((int)fake_keys_left(), 0, "r11: all are released");
 }
 
 static void r11_native_commands_and_scripts(void)
@@ -669,7 +689,8 @@ int main(void)
         r11_native_commands_are_detected();
         r11_versions();
         r11_native_commands_that_fail_later();
-        r11_one_hash_is_tried_first();
+        r11_servers_without_hashes();
+        r11_without_a_wait_by_script();
         r11_native_commands_and_scripts();
         r11_native_commands_know_one_key();
     } else {

@@ -708,8 +708,9 @@ static void mini_run_fencing(struct mini_server *server, struct mini_command *co
 
 int mini_has_script(const struct mini_server *server, const struct mini_command *command)
 {
-    return !command->by_hash || (!server->no_native && (server->native & 4) == 0 &&
-                                 (server->scripts >> (command->script - 1) & 1) != 0);
+    return !command->by_hash ||
+           (!server->no_native && server->no_hash == NULL && (server->native & 4) == 0 &&
+            (server->scripts >> (command->script - 1) & 1) != 0);
 }
 
 unsigned mini_run(struct mini_server *server, struct mini_session *session,
@@ -731,9 +732,11 @@ unsigned mini_run(struct mini_server *server, struct mini_session *session,
     else if (server->password != NULL && !session->known)
         strcpy(reply, "-NOAUTH Authentication required.\r\n");
     else if (!mini_has_script(server, command))
-        strcpy(reply, server->no_native
-                          ? "-NOPERM this user has no permissions to run the 'evalsha' command\r\n"
-                          : "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+        strcpy(reply,
+               server->no_hash != NULL ? server->no_hash
+               : server->no_native
+                   ? "-NOPERM this user has no permissions to run the 'evalsha' command\r\n"
+                   : "-NOSCRIPT No matching script. Please use EVAL.\r\n");
     else if (command->queues && command->kind != 'D' &&
              mini_run_gate(server, session, command, reply))
         ;

@@ -261,12 +261,15 @@ R11|node.c|s/node->priv.only_script = 1;/;/|a native command that fails is not u
 R11|node.c|s/rl_set\(have, sent\);/;/|behind the script its hash is sent
 R11|node.c|s/ \|\| \(message.lock != NULL && lock->token_is_label\)//|a label is not released by the hash of another script
 R11|node.c|s/nodes & \*have & ~\(unsigned\)c->priv.refuse_hashes/nodes \& *have/|a hash that failed is not used again on a connection
-R11|node.c|s/\(c->priv.take_hashes \| ~\(unsigned\)c->priv.sent_hash\)/~0U/|one hash is tried first
-R11|node.c|s/\(vote == RL_DENIED \|\| (rl_is_error\(item, "NOSCRIPT)/($1/|where a hash is not permitted the script follows
-R11|node.c|s/(vote == RL_DENIED) \|\| rl_is_error\(item, "NOSCRIPT.0"\)/$1/|and where the server has forgotten the script
+R11|node.c|s/\(command != RL_GATE \|\| vote == RL_DENIED \|\| /(command != RL_GATE || /|where a hash is not permitted the script of the gate follows
+R11|node.c|s/(command != RL_GATE \|\| vote == RL_DENIED) \|\| rl_is_error\(item, "NOSCRIPT.0"\)/$1/|and where the server has forgotten it
+R11|node.c|s/\(command != RL_GATE \|\| (vote == RL_DENIED)/($1/|that of a release follows each error
+R9|node.c|s/if \(command != RL_GATE \|\| vote == RL_DENIED \|\| rl_is_error\(item, "NOSCRIPT.0"\)\)/if (1)/|a gate that may have run is not sent once more
+R11|node.c|s/by_hash && item->kind == RESP_ERROR\)/by_hash \&\& (vote == RL_DENIED || rl_is_error(item, "NOSCRIPT\\0")))/|each error means that the server does not know hashes
 R11|node.c|s/rl_forget_scripts\(c, node->priv.bit\);/;/|each connection begins with the scripts
 R11|redlock.c|s/ \|\| reply->vote == RL_UNDECIDED\)\)/))/|a hash that is refused after the decision is not followed by the script
-Q|node.c|s/if \(round != RL_NO_REPLY\)(\s+hashed)/$1/|a hash is sent only where a reply is awaited
+Q|node.c|s/return round != RL_NO_REPLY &&\s+\(lock == NULL/return (lock == NULL/|a hash is sent only where a reply is awaited
+R11|node.c|s/lock->operation != REDLOCK_OP_RELEASE \|\| lock->priv.op.waits/1/|not by a release without a wait
 R11|command.c|s/"5DELEX" RL_PUT_KEY "4IFEQ" RL_PUT_TOKEN/"5DELEX" RL_PUT_KEY/|never deleted without the condition
 R11|node.c|s/node->priv.release = RL_DELETE;\s+node->priv.only_script = node->priv.no_queue = 0;/if (node->priv.release == 0) { $& }/|each connection learns the native command anew
 R11|node.c|s/return number\[0\] > major \|\|/return number[0] >= major ||/|only versions have it that do

@@ -1228,6 +1228,8 @@ static void set_up(void)
         m->mini.no_queue = has(OLD) && roll(3) == 0;
         m->mini.tells_caller = has(OLD);
         m->mini.native = (int)roll(8);
+        if (has(OLD) && roll(3) == 0)
+            m->mini.no_hash = "-ERR unknown command 'EVALSHA'\r\n";
         m->mini.password = secret[i];
         m->started_us = server_us(m) - 1000 * SECOND;
         m->sweep_us = now_us + roll(100) * MS;

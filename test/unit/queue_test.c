@@ -142,7 +142,8 @@ static int hear_part(struct end *end, struct rl_reply *reply, uint64_t *number)
     reply->command = first.command;
     reply->round = (uint8_t)first.round;
     reply->vote = (rl_is(first.command, RL_NATIVE) && part.vote != RL_YES) ||
-                          (first.by_hash && part.vote == RL_DENIED)
+                          (first.by_hash && (part.vote == RL_DENIED ||
+                                             (part.vote == RL_LATER && first.command != RL_GATE)))
                       ? RL_UNDECIDED
                       : part.vote;
     *number = part.number;
@@ -370,8 +371,7 @@ static void send_some(void)
         command = RL_DELETE;
     /* rl_send does the same for the nodes that are sent the script, and for those that are sent its hash: here are some of one kind */
     have = owner != NULL && rl_is(command, RL_HASHED)
-               ? *rl_have_script(&client, command) & ~(unsigned)client.priv.refuse_hashes &
-                     (client.priv.take_hashes | ~(unsigned)client.priv.sent_hash)
+               ? *rl_have_script(&client, command) & ~(unsigned)client.priv.refuse_hashes
                : 0;
     message.by_hash = (mask & have) != 0 && ((mask & ~have) == 0 || roll(2) == 0);
     mask &= message.by_hash ? have : ~have;
