@@ -375,8 +375,19 @@ REDLOCK_PRIVATE void rl_notify_own(struct redlock_client *c, const struct redloc
     }
 }
 
+/* Whether the waiter was told that the lock may be free, or may be told next, as one of the first
+   two: what a server says may be on its way. R19 */
+static int rl_queue_has_turn(const struct redlock_lock *lock)
+{
+    return REDLOCK_FAIR &&
+           ((lock->priv.fair.told | lock->priv.fair.told_here | lock->priv.fair.is_free) != 0 ||
+            (rl_is_queued(lock) && lock->priv.fair.place <= 1));
+}
+
 REDLOCK_PRIVATE void rl_wait_ends(struct redlock_client *c, struct redlock_lock *lock)
 {
+    int has_turn = rl_queue_has_turn(lock);
+
     if (REDLOCK_FAIR && lock->priv.fair.entered != 0) {
         lock->priv.unsent = lock->priv.fair.entered & c->priv.in[REDLOCK_NODE_READY];
         rl_clear(&lock->priv.unsent, rl_send(c, lock, lock->priv.unsent, RL_LEAVE, RL_NO_REPLY));
@@ -384,8 +395,7 @@ REDLOCK_PRIVATE void rl_wait_ends(struct redlock_client *c, struct redlock_lock 
         lock->priv.unsent = lock->priv.fair.entered = 0;
     }
     if (lock->priv.op.notified || rl_may_be_free(c, lock) || /* chosen, and not stepped since */
-        (REDLOCK_FAIR &&
-         (lock->priv.fair.told | lock->priv.fair.told_here | lock->priv.fair.is_free) != 0))
+        has_turn)
         rl_notify_own(c, lock);
     lock->priv.op.notified = 0;
 }

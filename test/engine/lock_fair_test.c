@@ -10,6 +10,7 @@
 #define FIRST "aaaaaaaaaaaaaaaa"
 #define SECOND "bbbbbbbbbbbbbbbb"
 #define THIRD "cccccccccccccccc"
+#define FOURTH "dddddddddddddddd"
 
 enum { LONG_PAUSE = 600000, TWO_TRIPS = 2 * MS + 300 };
 
@@ -885,8 +886,10 @@ static void r19_a_hand_off_is_passed_on(int releases, int when)
     redlock_lock_init(&second, "k", 10000);
     redlock_acquire_start(&client, &second, 60000);
     fake_pass(&client, 20 * MS);
-    if (when == WHILE_IT_WAITS_FOR_OTHERS)
+    if (when == WHILE_IT_WAITS_FOR_OTHERS) {
         stands(FIRST, 1, 0, 2);
+        stands(FOURTH, 2, 0, 2);
+    }
     stands(THIRD, UINT64_MAX / 2, 0, 2);
     entry(0, THIRD)->answer_ms = 1000;
     released(0, 2);
@@ -896,6 +899,7 @@ static void r19_a_hand_off_is_passed_on(int releases, int when)
     if (when == WHILE_IT_WAITS_FOR_OTHERS)
         fake_pass(&client, 1500);
     leaves(FIRST, 0, 2);
+    leaves(FOURTH, 0, 2);
     if (releases)
         redlock_release(&client, &lock, 0);
     else
@@ -931,12 +935,16 @@ static void r19_given_up_as_it_is_told(int here)
         redlock_acquire(&client, &holder, 0);
     else
         held_by(HOLDER, 0, 2);
+    stands(SECOND, 1, 0, 2); /* the first two are those that servers tell */
+    stands(THIRD, 2, 0, 2);
     wait_for_it();
     stands(FIRST, entry(0, NULL)->since + 1, 0, 2);
     redlock_lock_init(&second, "k", 10000);
     redlock_acquire_start(&client, &second, 60000);
     fake_pass(&client, 20 * MS);
     leaves(FIRST, 0, 2);
+    leaves(SECOND, 0, 2);
+    leaves(THIRD, 0, 2);
     if (here) {
         redlock_release_start(&client, &holder, 1000);
         redlock_tick(&client);
@@ -948,6 +956,28 @@ static void r19_given_up_as_it_is_told(int here)
     fake_pass(&client, 12 * MS);
     is_int(lock.status, REDLOCK_CANCELLED, "r19: cancelled as it is told");
     is_int(second.status, REDLOCK_OK, "r19: the other one gets the lock, here %d", here);
+}
+
+/* The first two waiters of a client give up before they have heard that the lock is free. */
+static void r19_two_give_up_before_they_are_told(void)
+{
+    struct redlock_lock second, third;
+
+    begin_fair(3);
+    held_by(HOLDER, 0, 2);
+    wait_for_it();
+    redlock_lock_init(&second, "k", 10000);
+    redlock_lock_init(&third, "k", 10000);
+    redlock_acquire_start(&client, &second, 60000);
+    fake_pass(&client, 20 * MS);
+    redlock_acquire_start(&client, &third, 60000);
+    fake_pass(&client, 20 * MS);
+    released(0, 2);
+    redlock_cancel(&client, &lock);
+    redlock_cancel(&client, &second);
+    fake_pass(&client, 12 * MS);
+    is_int(third.status, REDLOCK_OK, "r19: two give up: the third one gets the lock");
+    redlock_deinit(&client);
 }
 
 /* ---- The holder ----------------------------------------------------------------------------- */
@@ -1482,6 +1512,7 @@ int main(void)
     }
     r19_given_up_as_it_is_told(0);
     r19_given_up_as_it_is_told(1);
+    r19_two_give_up_before_they_are_told();
     r19_a_release_tells_the_first_two();
     r19_a_lost_lock_is_released();
     r19_a_repeated_release_leaves();

@@ -463,6 +463,7 @@ R19|wait.c|s/rl_clear\(&lock->priv.unsent, rl_send\([^;]*;/lock->priv.unsent = 0
 R19|wait.c|s/lock->priv.fair.entered & c->priv.in\[REDLOCK_NODE_READY\]/lock->priv.fair.entered/|on nodes that are ready
 R19|wait.c|s/lock->priv.fair.told \| lock->priv.fair.told_here \| //|one that was told and gives up tells the next one
 R19|wait.c|s/ \| lock->priv.fair.is_free\) != 0/) != 0/|also one that waits for those in front of it
+R19|wait.c|s/\(rl_is_queued\(lock\) && lock->priv.fair.place <= 1\)\);/0);/|and one of the first two, which may be told now
 R19|wait.c|s/if \(rl_is_queued\(lock\)\)(\s+)rl_queue_heeds/if (0)$1rl_queue_heeds/|a waiter in the queue heeds what it is told
 R19|redlock.c|s/(if \(REDLOCK_FAIR\)\s+)lock->priv.fair.entered = 0; \/\* each/$1; \/* each/|one that has the lock waits no more
 R19|redlock.c|s/(R19 \*\/\s+)rl_queue_again\(c, lock\);/$1/|a rollback puts the waiter back at the agreed moment
