@@ -284,6 +284,8 @@ enum redlock_status take(struct session *session, const char *name)
     if ((status == REDLOCK_TIMEOUT || status == REDLOCK_CANCELLED) && ending_signal() == 0 &&
         !has_slots)
         status = find_cause(session, &attempt, status);
+    if (status == REDLOCK_CANCELLED && ending_signal() == 0) /* unavailable-timeout, of slots */
+        status = REDLOCK_UNREACHABLE;
     if (status == REDLOCK_OK)
         note_value(session);
     return status;

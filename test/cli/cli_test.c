@@ -4062,6 +4062,20 @@ static void odd_slots(void)
     setenv("REDLOCK_NODE_TIMEOUT", ".25", 1);
     is_int(redlock("run", "-n", "--slots", "3", "z", "true", NULL), 69,
            "--slots without a quorum: 69");
+    setenv("REDLOCK_UNAVAILABLE_TIMEOUT", "1", 1);
+    is_int(redlock("run", "--slots", "3", "z", "true", NULL), 69,
+           "--slots without a quorum for unavailable-timeout: 69");
+    ok(strstr(wrote(last, 'e'), "z: no quorum: ") != NULL &&
+           strstr(wrote(last, 'e'), servers[0].address) != NULL,
+       "it says why: %s", wrote(last, 'e'));
+    server_restart(&servers[0]);
+    server_restart(&servers[1]);
+    server_pause(&servers[0]);
+    server_pause(&servers[1]);
+    is_int(redlock("run", "--slots", "3", "z", "true", NULL), 69, "the same if they hang: 69");
+    server_resume(&servers[0]);
+    server_resume(&servers[1]);
+    unsetenv("REDLOCK_UNAVAILABLE_TIMEOUT");
 }
 
 /* The nodes have different stale values: no client has a majority, so the job does not run elsewhere. */
