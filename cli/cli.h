@@ -386,6 +386,8 @@ void job_take_over(struct job_end *end);
 void job_set_deadline(uint64_t deadline_us); /* when to kill the job */
 void job_pass(int number);                   /* signals the command */
 void job_ask(int number); /* signals all processes of the job; they have --kill-after to end */
+/* The lock is lost: all processes of the job get SIGTERM, and have until this time. */
+void job_lose(uint64_t deadline_us);
 /* Signals the processes that are not in the group of this process: a terminal has signalled the others. */
 void job_spread(int number);
 /* Removes children that have ended, and continues a guard that was stopped. After SIGCHLD. */

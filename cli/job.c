@@ -39,11 +39,11 @@ enum { START_LOOK_MS = 100 };
 enum { NAMES_MAX = 120 };
 
 /* From redlock to the guard. */
-enum kind { START, DEADLINE, PASS, SPREAD, ASK };
+enum kind { START, DEADLINE, PASS, SPREAD, ASK, LOSE };
 struct order {
     enum kind what;
     int number;  /* PASS, SPREAD, ASK: a signal */
-    uint64_t us; /* DEADLINE */
+    uint64_t us; /* DEADLINE, LOSE */
 };
 
 /* From the guard to redlock: when the command has begun, and when the job is over. */
@@ -195,6 +195,11 @@ static int take_orders(void)
             break;
         case ASK:
             ask(order.number);
+            break;
+        case LOSE:
+            guard.deadline_us = order.us;
+            ask(SIGTERM);
+            guard.notice_us = UINT64_MAX; /* the lock is not kept for what is left */
             break;
         case START:
             break;
@@ -369,7 +374,7 @@ static int open_line(int pair[2])
 }
 
 /* Orders for which the line had no room: the last one of each kind, which replaces the earlier ones. START: there is none. */
-static struct order unsent[ASK + 1];
+static struct order unsent[LOSE + 1];
 
 /* Does not block, because the guard may not read. Then a signal for the command alone is dropped, and other orders are sent later. */
 static void send_order(enum kind what, int number, uint64_t us)
@@ -386,7 +391,7 @@ static int send_unsent(void)
 {
     int left = 0, i;
 
-    for (i = START; i <= ASK; i++) {
+    for (i = START; i <= LOSE; i++) {
         if (unsent[i].what != START)
             send_order(unsent[i].what, unsent[i].number, unsent[i].us);
         left |= unsent[i].what != START;
@@ -467,6 +472,12 @@ void job_spread(int number)
 void job_ask(int number)
 {
     send_order(ASK, number, 0);
+}
+
+void job_lose(uint64_t deadline_us)
+{
+    unsent[DEADLINE].what = START; /* it must not come later than this one */
+    send_order(LOSE, 0, deadline_us);
 }
 
 /* The guard is dead. `why`: the end of "the guard ...". */

@@ -151,8 +151,7 @@ static void lose(void)
     run.lost = 1;
     if (options.keep_going)
         return;
-    job_set_deadline(kill_us);
-    job_ask(SIGTERM);
+    job_lose(kill_us);
     run.take_over_us = kill_us + (uint64_t)GUARD_LATE_MS * 1000;
 }
 

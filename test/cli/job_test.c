@@ -858,6 +858,24 @@ static void term_ignored(void)
     is_int(ends(&run), 3, "until it ends");
 }
 
+/* The lock is lost 3 s after SIGTERM. The message that is due after 5 s does not come: nobody keeps the lock for what is left. */
+static void term_ignored_and_lost(void)
+{
+    struct program run;
+
+    nodes();
+    run = start("run", "-v", "-t", "30", "x", "-c",
+                "trap '' TERM; echo shell $$; while :; do sleep .1; done", NULL);
+    ok(process(run, "shell") != 0, "a command that ignores SIGTERM");
+    ok(writes(run, 'e', "x: renewed"), "the next renewal is 10 s later");
+    sleep_ms(7000);
+    release("x");
+    signal_to(run.pid, SIGTERM);
+    is_int(ends(&run), 79, "the lock is lost when a message is due about a job that was asked: 79");
+    ok(strstr(wrote(run, 'e'), "the lock is kept") == NULL, "it does not say that it is kept: %s",
+       wrote(run, 'e'));
+}
+
 /* The message comes again every 30 s. They are skipped, as a suspend is. */
 static void suspend_of_messages(void)
 {
@@ -1590,6 +1608,7 @@ static const struct scenario {
     {"behind_a_shell", behind_a_shell},
     {"command_killed", command_killed},
     {"term_ignored", term_ignored},
+    {"term_ignored_and_lost", term_ignored_and_lost},
     {"suspend_of_messages", suspend_of_messages},
     {"wait_costs_nothing", wait_costs_nothing},
     {"signals", signals},
