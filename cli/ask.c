@@ -57,8 +57,9 @@ int refuses(struct talk *talk)
     return fails(talk, fault_of(why), why);
 }
 
-/* Waits for these events. Ends this process with its parent, which is the reader of the pipe. */
-static void wait_for(struct talk *talk, unsigned events)
+/* Waits for these events, at most for so long (-1: for ever). Ends this process with its parent, which is the reader of the pipe.
+   Returns 0 when the time is over. */
+static int wait_at_most(struct talk *talk, unsigned events, long most_ms)
 {
     unsigned wanted = io_events(&talk->node, events);
     struct pollfd fds[2] = {
@@ -66,21 +67,48 @@ static void wait_for(struct talk *talk, unsigned events)
         {talk->parent, 0, 0}};
 
     if (io_has_bytes(&talk->node))
-        return;
-    poll(fds, 2, -1);
+        return 1;
+    if (poll(fds, 2, (int)most_ms) == 0)
+        return 0;
     if (fds[1].revents != 0)
         _exit(0);
+    return 1;
 }
 
-static int connects(struct talk *talk)
+static void wait_for(struct talk *talk, unsigned events)
 {
+    wait_at_most(talk, events, -1);
+}
+
+/* Waits until the connection is made, or has failed. Returns 0 when the time is over. */
+static int is_made(struct talk *talk, long most_ms)
+{
+    uint64_t now = now_us(), until_us = now + (uint64_t)most_ms * 1000;
     int up = 0;
 
-    if (talk->io->dial(talk->io->context, &talk->node) != 0)
-        return breaks(talk, "no connection");
-    while (up == 0) {
-        wait_for(talk, REDLOCK_WRITABLE);
+    while (up == 0 && (most_ms < 0 || now < until_us)) {
+        wait_at_most(talk, REDLOCK_WRITABLE,
+                     most_ms < 0 ? -1 : (long)((until_us - now + 999) / 1000));
         up = talk->io->ready(talk->io->context, &talk->node);
+        now = now_us();
+    }
+    return up;
+}
+
+/* An address of a name that does not answer is given up before the parent gives up the node, and the next one is tried. */
+static int connects(struct talk *talk)
+{
+    unsigned left = names_count(target_of(&talk->node));
+    int up;
+
+    for (;; left--) {
+        if (talk->io->dial(talk->io->context, &talk->node) != 0)
+            return breaks(talk, "no connection");
+        up = is_made(talk, left > 1 ? options.node_timeout_ms * (FIRST_TIMES - 1) : -1);
+        if (up != 0)
+            break;
+        talk->io->shut(talk->io->context, &talk->node);
+        talk->result->heard_us = now_us(); /* the next address has its time, too */
     }
     talk->result->is_up = up > 0;
     talk->result->heard_us = now_us();
@@ -492,8 +520,8 @@ void *ask_nodes(void (*converse)(struct talk *talk, unsigned i, void *result), s
     struct results all = {shared_memory(size * target_count), size};
     pid_t child[REDLOCK_NODES_MAX];
     long silent_ms;
+    unsigned i, begun = 0;
     int line[2];
-    unsigned i;
 
     if (all.bytes == MAP_FAILED || !open_pipe(line))
         die(EXIT_SYSTEM, "no memory, or no pipe");
@@ -505,6 +533,10 @@ void *ask_nodes(void (*converse)(struct talk *talk, unsigned i, void *result), s
         }
     }
     close(line[1]);
+    for (i = 0; i < target_count; i++)
+        begun += child[i] > 0;
+    if (begun < quorum())
+        die(EXIT_SYSTEM, "the system denies a process");
     silent_ms = wait_for_all(line[0], &all, step_ms, limit_ms);
     close(line[0]);
     for (i = 0; i < target_count; i++)

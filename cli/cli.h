@@ -118,6 +118,8 @@ extern unsigned target_count;
 unsigned target_of(const struct redlock_node *node);
 /* Looks up the names of all targets, for a second at most. */
 void names_load(void);
+/* How many addresses the name of a node has; 0: it is no name, or has none. */
+unsigned names_count(unsigned i);
 /* redlock_posix(), for nodes whose address is that of a target: tries all addresses of a name, and looks it up again. */
 const struct redlock_io *names_io(void);
 

@@ -221,6 +221,11 @@ void names_load(void)
     }
 }
 
+unsigned names_count(unsigned i)
+{
+    return names[i].known.count;
+}
+
 /* ---- Connections ---- */
 
 unsigned target_of(const struct redlock_node *node)

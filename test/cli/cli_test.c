@@ -14,6 +14,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <regex.h>
 #include <stdint.h>
@@ -1455,6 +1456,10 @@ static void fork_fails(void)
         no_key_left("then");
     }
     setenv("LD_PRELOAD", shim, 1);
+    setenv("REDLOCK_FORK", "fail1", 1);
+    is_int(redlock("status", "-N", servers[0].address, "x", NULL), 71, "status, without a process");
+    is_int(redlock("check", "-N", servers[0].address, NULL), 3, "check, without a process");
+    is_int(redlock("status", "x", NULL), 1, "status, with a process for two of three nodes");
     setenv("REDLOCK_FORK", "exec", 1);
     is_int(redlock("run", "-t", "60", "x", "-c", "echo ran", NULL), 143,
            "SIGTERM just before exec");
@@ -3168,6 +3173,23 @@ static void begin_with_names(void)
     preload_shim();
 }
 
+/* From now on nothing answers at 127.0.0.9 and the port of this server: the queue of a listener is full. */
+static void open_hole(unsigned i)
+{
+    struct sockaddr_in at = {0};
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), n;
+
+    at.sin_family = AF_INET;
+    at.sin_port = htons((uint16_t)servers[i].port);
+    at.sin_addr.s_addr = htonl(0x7f000009);
+    if (bind(listener, (struct sockaddr *)&at, sizeof at) != 0 || listen(listener, 0) != 0)
+        exit(1);
+    for (n = 0; n < 3; n++) {
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        (void)!connect(fd, (struct sockaddr *)&at, sizeof at);
+    }
+}
+
 /* A name has several addresses, and servers listen at one of them: localhost is ::1 and 127.0.0.1, say. */
 static void all_addresses(void)
 {
@@ -3178,6 +3200,14 @@ static void all_addresses(void)
     is_int(redlock("run", "-n", "y", "-c", "exit 4", NULL), 4, "run");
     name_nodes(3, "127.0.0.9", "");
     is_int(redlock("acquire", "-n", "-t", "60", "x", NULL), 69, "no address is right");
+    open_hole(0);
+    open_hole(1);
+    name_nodes(3, "127.0.0.9 127.0.0.2", "");
+    setenv("REDLOCK_NODE_TIMEOUT", "1", 1);
+    is_int(redlock("run", "z", "-c", "exit 4", NULL), 4, "the first address does not answer: run");
+    is_int(redlock("status", "z", NULL), 1, "status");
+    is_int(redlock("check", "--ttl", ".1", NULL), 1, "check");
+    is_int(redlock("release", "--force", "00000000", "z", NULL), 79, "release --force");
 }
 
 static void names_that_appear(void)
