@@ -440,9 +440,10 @@ size_t read_proc(long pid, const char *file, char *text, size_t room);
 /* A pipe that a command does not inherit: read end, write end. Returns 0 if the system denies it. */
 int open_pipe(int line[2]);
 
-/* From here on HUP, INT, QUIT, TERM, USR1, USR2, CHLD and TTIN are handled. Returns 0 if the system denies a pipe. */
+/* From here on HUP, INT, QUIT, TERM, USR1, USR2, CHLD and TTIN are handled, and ALRM and others that end a process. Returns 0 if the
+   system denies a pipe. */
 int signals_begin(void);
-/* From here on also other signals that are for the command, and TTOU, with which a terminal stops it. */
+/* From here on ALRM and such are for the command. So is WINCH, and TTOU, with which a terminal stops it. */
 void signals_pass_on(void);
 /* Takes one of the signals that have arrived, the first one first; returns 0 if none has. *by_terminal: the terminal sent it to a
    whole process group. */

@@ -94,9 +94,11 @@ enum { STOP_OF_A_CONTAINER = 37 };
 /* Handled from signals_begin on, and from signals_pass_on on. */
 static const int at_begin[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,
                                SIGUSR1, SIGUSR2, SIGCHLD, SIGTTIN};
-static const int for_command[] = {SIGALRM, SIGVTALRM,          SIGPROF, SIGIO, SIGWINCH, SIGTTOU,
+static const int for_command[] = {SIGWINCH, SIGTTOU};
+/* For the command, too. Without one they end this process, which has to withdraw from the nodes first. */
+static const int fatal[] = {SIGALRM, SIGVTALRM,          SIGPROF, SIGIO,
 #ifdef __linux__
-                                  SIGPWR,  STOP_OF_A_CONTAINER
+                            SIGPWR,  STOP_OF_A_CONTAINER
 #endif
 };
 
@@ -110,6 +112,7 @@ enum { BY_SYSTEM = 0x80 }; /* beside the number of a signal, in the pipe */
 static int pipe_in = -1, pipe_out = -1; /* the pipe of the signals: its read end, its write end */
 static int timer = -1;                  /* of sleep_on; -1: none yet, or the system has none */
 static int asked_by;                    /* see ending_signal */
+static int passes_on;                   /* 1: from signals_pass_on on */
 static struct sigaction inherited_write_signals[LENGTH(write_signals)];
 static sigset_t inherited_mask;
 
@@ -206,6 +209,8 @@ int signals_begin(void)
     sigprocmask(SIG_BLOCK, NULL, &inherited_mask);
     for (i = 0; i < LENGTH(at_begin); i++)
         handle(at_begin[i]);
+    for (i = 0; i < LENGTH(fatal); i++)
+        handle(fatal[i]);
     ignore_write_signals();
     return 1;
 }
@@ -218,6 +223,7 @@ void signals_pass_on(void)
     sigaction(SIGTTOU, &inherited_write_signals[LENGTH(write_signals) - 1], NULL);
     for (i = 0; i < LENGTH(for_command); i++)
         handle(for_command[i]);
+    passes_on = 1;
 }
 
 void signals_restore(void)
@@ -228,6 +234,8 @@ void signals_restore(void)
         stop_handling(at_begin[i]);
     for (i = 0; i < LENGTH(for_command); i++)
         stop_handling(for_command[i]);
+    for (i = 0; i < LENGTH(fatal); i++)
+        stop_handling(fatal[i]);
     for (i = 0; i < LENGTH(write_signals); i++)
         sigaction(write_signals[i], &inherited_write_signals[i], NULL);
     sigprocmask(SIG_SETMASK, &inherited_mask, NULL);
@@ -270,12 +278,21 @@ int is_ending(int number)
     return number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM;
 }
 
+static int is_fatal(int number)
+{
+    size_t i = 0;
+
+    while (i < LENGTH(fatal) && fatal[i] != number)
+        i++;
+    return i < LENGTH(fatal) && !passes_on;
+}
+
 int ending_signal(void)
 {
     int number, by_terminal;
 
     while ((number = next_signal(&by_terminal)) != 0)
-        if (asked_by == 0 && is_ending(number))
+        if (asked_by == 0 && (is_ending(number) || is_fatal(number)))
             asked_by = number;
         else if (number == SIGTTIN && by_terminal) /* another process of the group has read */
             stop_by_terminal(number);

@@ -1278,26 +1278,29 @@ static void thirty(void)
 
 static void term_while_waiting(void)
 {
-    static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
-    struct program run[4], acquire;
+    enum { SIGNALS = 10 };
+    const int signals[SIGNALS] = {SIGTERM,   SIGINT,  SIGHUP, SIGQUIT, SIGALRM,
+                                  SIGVTALRM, SIGPROF, SIGIO,  SIGPWR,  SIGRTMIN + 3};
+    struct program run[SIGNALS], acquire;
     size_t i;
 
     nodes(3);
     ask(0, "SET", "redlock:x", "another's"); /* on the third server each attempt sets its key */
     ask(1, "SET", "redlock:x", "another's");
-    for (i = 0; i < 4; i++)
+    for (i = 0; i < SIGNALS; i++)
         run[i] = start("run", "x", "echo", "ran", NULL);
     acquire = start("acquire", "-t", "60", "x", NULL);
     sleep_ms(700);
-    for (i = 0; i < 4; i++)
+    for (i = 0; i < SIGNALS; i++)
         signal_to(run[i].pid, signals[i]);
     signal_to(acquire.pid, SIGTERM);
-    for (i = 0; i < 4; i++) {
+    for (i = 0; i < SIGNALS; i++) {
         is_int(ends(&run[i]), -signals[i], "run, while waiting: ends by signal %d", signals[i]);
         is_text(wrote(run[i], 'o'), "", "run, while waiting: the command does not run");
     }
     is_int(ends(&acquire), -SIGTERM, "acquire, while waiting: ends by SIGTERM");
     is_text(wrote(acquire, 'o'), "", "acquire, while waiting: prints no token");
+    is_text(ask(0, "ZCARD", "redlock:x:wait"), "0", "no waiter is left in the queue");
     is_int(with_value("redlock:x", "another's"), 2, "the other client's values are untouched");
     ask(0, "DEL", "redlock:x");
     ask(1, "DEL", "redlock:x");
