@@ -224,6 +224,22 @@ static int has_renewed(void)
     return 1;
 }
 
+/* Prints why the nodes did not confirm the renewal. */
+static void say_refusals(void)
+{
+    static char text[REDLOCK_NODES_MAX][REDLOCK_ERROR_MAX + 40];
+    const char *reason[REDLOCK_NODES_MAX];
+    unsigned i;
+
+    for (i = 0; i < target_count; i++) {
+        snprintf(text[i], sizeof *text, "%s", error_of(&session, i));
+        reason[i] = text[i][0] == '\0' && (session.lock->refused >> i & 1) != 0
+                        ? "the lock is not there any more, or another client has it"
+                        : text[i];
+    }
+    say_reasons(LOG_WARNING, reason);
+}
+
 /* Reports a renewal, or that it has failed. */
 static void report_renewal(uint64_t now, int is_renewed)
 {
@@ -239,7 +255,7 @@ static void report_renewal(uint64_t now, int is_renewed)
         run.fail_us = now + (uint64_t)lock->ttl_ms * 200;
         say(LOG_WARNING, "%s: renewal failed: fewer than %u of %u nodes confirmed it; %ld s left",
             run.name, quorum(), target_count, seconds_left(now));
-        say_errors(&session, LOG_WARNING);
+        say_refusals();
     }
 }
 

@@ -464,6 +464,7 @@ static void strangers(void)
 static void lock_lost(void)
 {
     struct program run, waits;
+    const char *at;
     long begin;
 
     nodes();
@@ -475,6 +476,9 @@ static void lock_lost(void)
     is_int(ends(&waits), 0, "another lock works");
     is_int(ends(&run), 79, "the lock is lost: 79");
     ok(now_ms() - begin < 30000, "long before its ttl (%ld ms)", now_ms() - begin);
+    at = strstr(wrote(run, 'e'), "x: renewal failed: ");
+    ok(at == NULL || strncmp(strchr(at, '\n'), "\nredlock:   127.0.0.1:", 21) == 0,
+       "a message about the renewal has its reasons: %s", wrote(run, 'e'));
     nobody_is_left("the lock is lost");
 }
 
