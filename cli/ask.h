@@ -55,9 +55,8 @@ struct talk {
 
 /* Runs `converse` for each node, in a child that is connected and has sent AUTH and SELECT. Each has `size` bytes of cleared memory
    for its result, of which the first are a struct result; what a late child has written stays. A node is late if it is silent for
-   step_ms, or for FIRST_TIMES the node timeout while a quorum has not ended well; or after limit_ms. Returns the array, in the order of the
-   targets. Exits with 71 if the system denies memory, a pipe, or too many
-   processes. */
+   step_ms, or for FIRST_TIMES the node timeout while a quorum has not ended well; or after limit_ms. Returns the array, in the
+   order of the targets. Exits with 71 if the system denies memory, a pipe, or more processes than a quorum can do without. */
 void *ask_nodes(void (*converse)(struct talk *talk, unsigned i, void *result), size_t size,
                 long step_ms, long limit_ms);
 

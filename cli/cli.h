@@ -324,8 +324,9 @@ void session_finish(struct session *session);
 unsigned count_nodes(redlock_mask mask);
 /* The error of this node, for users; "" if it has none. Valid until the next call. */
 const char *error_of(const struct session *session, unsigned i);
-/* Prints the errors of the nodes, one line each. */
-void say_errors(const struct session *session, enum level level);
+/* Prints the errors of the nodes, equal ones in one line. `refusal` is the reason of nodes that have refused without an error; "":
+   these are left out. */
+void say_errors(const struct session *session, enum level level, const char *refusal);
 
 /* ---- Taking a lock, in take.c ---- */
 

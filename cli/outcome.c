@@ -163,6 +163,6 @@ int explain(const struct session *session, const char *name, enum redlock_status
     else
         say(LOG_ERROR, "%s: %s", name, status_text(status));
     if (result == EXIT_UNAVAILABLE || result == EXIT_DENIED || result == EXIT_CONFIG)
-        say_errors(session, LOG_ERROR);
+        say_errors(session, LOG_ERROR, "");
     return result;
 }

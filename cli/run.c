@@ -224,22 +224,6 @@ static int has_renewed(void)
     return 1;
 }
 
-/* Prints why the nodes did not confirm the renewal. */
-static void say_refusals(void)
-{
-    static char text[REDLOCK_NODES_MAX][REDLOCK_ERROR_MAX + 40];
-    const char *reason[REDLOCK_NODES_MAX];
-    unsigned i;
-
-    for (i = 0; i < target_count; i++) {
-        snprintf(text[i], sizeof *text, "%s", error_of(&session, i));
-        reason[i] = text[i][0] == '\0' && (session.lock->refused >> i & 1) != 0
-                        ? "the lock is not there any more, or another client has it"
-                        : text[i];
-    }
-    say_reasons(LOG_WARNING, reason);
-}
-
 /* Reports a renewal, or that it has failed. */
 static void report_renewal(uint64_t now, int is_renewed)
 {
@@ -255,7 +239,8 @@ static void report_renewal(uint64_t now, int is_renewed)
         run.fail_us = now + (uint64_t)lock->ttl_ms * 200;
         say(LOG_WARNING, "%s: renewal failed: fewer than %u of %u nodes confirmed it; %ld s left",
             run.name, quorum(), target_count, seconds_left(now));
-        say_refusals();
+        say_errors(&session, LOG_WARNING,
+                   "the lock is not there any more, or another client has it");
     }
 }
 
@@ -430,7 +415,7 @@ static void end_hold(void)
             say_unconfirmed(&session, run.name, LOG_WARNING);
         else
             say(LOG_WARNING, "%s: %s", run.name, status_text(status));
-        say_errors(&session, LOG_WARNING);
+        say_errors(&session, LOG_WARNING, "");
     }
 }
 

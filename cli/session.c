@@ -135,7 +135,7 @@ void session_open(struct session *session, const char *name)
     io.dial = dial;
     if (redlock_init(&session->client, &io, session->nodes, target_count, &settings) !=
         REDLOCK_OK) {
-        say_errors(session, LOG_ERROR);
+        say_errors(session, LOG_ERROR, "");
         die(EXIT_CONFIG, "invalid node list");
     }
     session->ttl_ms =
@@ -267,7 +267,7 @@ const char *error_of(const struct session *session, unsigned i)
     return text;
 }
 
-void say_errors(const struct session *session, enum level level)
+void say_errors(const struct session *session, enum level level, const char *refusal)
 {
     static char text[REDLOCK_NODES_MAX][REDLOCK_ERROR_MAX + 40];
     const char *reason[REDLOCK_NODES_MAX];
@@ -275,7 +275,10 @@ void say_errors(const struct session *session, enum level level)
 
     for (i = 0; i < target_count; i++) {
         snprintf(text[i], sizeof *text, "%s", error_of(session, i));
-        reason[i] = text[i];
+        if (text[i][0] == '\0' && (session->lock->refused >> i & 1) != 0)
+            reason[i] = refusal;
+        else
+            reason[i] = text[i];
     }
     say_reasons(level, reason);
 }

@@ -595,10 +595,11 @@ static int failure(void)
     return failure_status(faults);
 }
 
-/* 0: at least one of the names, or of what the patterns have found, is held; of slots: all of them. 1: else. */
-static int result_of(int is_list)
+/* 0: at least one of the names, or of what the patterns have found, is held; of slots: all of them. 1: else. An unknown one fails
+   only if the answer depends on it. */
+static int answer(void)
 {
-    unsigned n, held, unknown;
+    unsigned n, held, unknown, wanted = options.slots > 0 ? (unsigned)options.slots : 1;
     int is_cut = 0, is_odd = 0;
 
     count_rows(&held, &unknown);
@@ -611,16 +612,14 @@ static int result_of(int is_list)
     if (is_cut)
         say(LOG_ERROR, "there are more than %d locks: ask for fewer with a PATTERN",
             (int)LOCKS_MAX - 1);
-    if (count_answers() < quorum() || (unknown > 0 && (!is_list || held == 0)))
+    if (count_answers() < quorum() || (held < wanted && held + unknown >= wanted))
         return failure();
     if (count_answers() < target_count)
         say(LOG_WARNING, "status: only %u of %u nodes count", count_answers(), target_count);
     say_silent();
     if (is_cut)
         return EXIT_UNAVAILABLE;
-    if (options.slots > 0)
-        return held < (unsigned)options.slots;
-    return held > 0 ? 0 : 1;
+    return held < wanted;
 }
 
 /* --mine, --here: 0 if the caller, or a process of this host, holds the lock. Prints nothing on stdout. */
@@ -660,8 +659,8 @@ int verb_status(int count, char **words)
     static char star[] = "*", *all[] = {star, NULL};
     const char *mark = NULL;
     char key[REDLOCK_KEY_MAX + 1];
-    int n, is_list = 0;
     unsigned row;
+    int result;
 
     names = count > 0 ? words : all;
     name_count = count > 0 ? count : 1;
@@ -671,8 +670,6 @@ int verb_status(int count, char **words)
         if ((mark = mark_of(key)) == NULL)
             return 1;
     }
-    for (n = 0; n < name_count; n++)
-        is_list |= is_pattern(names[n]);
     nodes_load();
     views = ask_nodes(converse, sizeof *views, options.node_timeout_ms,
                       LIMIT_MS + options.node_timeout_ms * FIRST_TIMES);
@@ -686,7 +683,7 @@ int verb_status(int count, char **words)
         print_table();
     if (options.slots > 0)
         print_slots();
-    n = result_of(is_list);
+    result = answer();
     must_be_written();
-    return n;
+    return result;
 }

@@ -48,7 +48,7 @@ static void say_waiting(struct session *session, const char *name)
     }
     say(LOG_NOTICE, "waiting for %s%s", name, rest);
     if (reachable < quorum() || rest[0] == '\0')
-        say_errors(session, LOG_NOTICE);
+        say_errors(session, LOG_NOTICE, "");
 }
 
 /* ---- Locks around this program ---- */
@@ -305,7 +305,7 @@ void say_acquired(struct session *session, const char *name)
     say(LOG_DEBUG, "%s: acquired on %u of %u nodes:%s; %lu s left", name, count_nodes(members),
         target_count, list,
         (unsigned long)redlock_remaining_ms(&session->client, session->lock) / 1000);
-    say_errors(session, LOG_DEBUG);
+    say_errors(session, LOG_DEBUG, "");
     say_duplicates(session, name);
 }
 
