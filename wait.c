@@ -36,7 +36,7 @@ enum {
     RL_LATE_US = 500,    /* how late the process of a first waiter may be: a guess. R19 */
     RL_LEASE_MS = 1000,  /* of a lease, besides three pauses. R19 */
     RL_SOON_MAX = 12,    /* pauses of a few round trips in a row, each twice as long. R19 */
-    RL_TURN_US = 15000,  /* a turn takes as long, besides two round trips: a guess. R19 */
+    RL_TURN_US = 8000,   /* a turn takes as long, besides two round trips: a guess. R19 */
     RL_TURNS_MAX_US = 600000000
 };
 

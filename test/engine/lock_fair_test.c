@@ -619,7 +619,7 @@ static void r19_a_lease_outlasts_the_first_pause(void)
     fake_logged = 0;
     fake_pass(&client, 3900 * MS);
     is_int((int)attempts(0, 1), 1, "r19: behind 1,000 others: it renews its first lease of 4 s");
-    fake_pass(&client, 10000 * MS);
+    fake_pass(&client, 6000 * MS);
     is_int((int)attempts(0, 1), 1, "r19: the second one lasts longer");
 }
 
@@ -631,7 +631,7 @@ static void r19_no_pause_has_a_floor(void)
     held_by(HOLDER, 0, 2);
     redlock_acquire_start(&client, &lock, 3600000);
     fake_pass(&client, 1000 * MS);
-    ok(attempts(0, 1) < 70, "r19: without pauses: %u attempts in a second", attempts(0, 1));
+    ok(attempts(0, 1) < 125, "r19: without pauses: %u attempts in a second", attempts(0, 1));
 }
 
 /* Redis 6.0 also notifies the client whose script changed a key: here its own lease, at each attempt. */

@@ -678,7 +678,7 @@ static const struct {
     {"dead=1 delay=10000 seconds=100", 2.6, 10, 1, 2, 2.2, 12, 100},
     /* the second ten seconds begin with dozens in the queue */
     {"dead=10 clients=32 seconds=25", 3.2, 10, 1, 15, 2.2, 1300, 200},
-    {"dead=24 clients=60 seconds=25", 3.2, 10, 1, 15, 2.2, 2500, 100},
+    {"dead=24 clients=60 seconds=25", 3.2, 10, 1, 15, 2.2, 1300, 100},
     {"nodes=5 down=2 clients=8", 3.1, 1, 0.1, 1.1, 2.2, 4, 250},
     {"crash=1 ttl=2000 seconds=15", 3.1, 5, 0.1, 60, 2.2, 4, 250},
     {"nodes=5 restart=1 clients=16 seconds=15", 3.3, 10, 15, 12, 2.2, 50, 400},
