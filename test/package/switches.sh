@@ -184,6 +184,23 @@ holds() { # FLAG ... - finds the least size that compiles; one byte less is refu
 check 'refused: a send buffer that does not hold the longest command' holds
 check 'refused: the same in the minimal build' holds $minimal
 check 'refused: a key that is too long for the send buffer' is_refused REDLOCK_SEND_MAX_is_too_small -DREDLOCK_KEY_MAX=16384
+
+# What a program passes to redlock_init, so that a library with other limits refuses it.
+sizes() { # FLAG ...
+    gcc -std=c99 -I. "$@" "$folder/sizes.c" -o "$folder/sizes" && "$folder/sizes"
+}
+are_told_apart() {
+    printf '#include "redlock.h"\n#include <stdio.h>\nint main(void)\n{\n    return printf("%%lu\\n", (unsigned long)REDLOCK_SIZES) < 0;\n}\n' \
+        >"$folder/sizes.c"
+    for fair in 0 1; do
+        n=0
+        while [ $((n += 1)) -le 16 ]; do sizes -DREDLOCK_FAIR=$fair -DREDLOCK_NODES_MAX=$n || return 1; done
+        for text in 79 87 95 103; do sizes -DREDLOCK_FAIR=$fair -DRESP_TEXT_MAX=$text -DREDLOCK_ERROR_MAX=$((190 - text)) || return 1; done
+    done >"$folder/output"
+    [ "$(wc -l <"$folder/output")" -eq 40 ] && ! sort "$folder/output" | uniq -d | grep .
+}
+check 'other limits have other REDLOCK_SIZES' are_told_apart
+
 for each in HOSTED $features; do
     check "refused: REDLOCK_$each of 2" is_refused 'must be 0 or 1' -DREDLOCK_$each=2
 done
