@@ -7,6 +7,7 @@
    * Remove a descriptor from epoll before it is closed. Closing removes it only if no forked child has it open.
    * A forked child shares the epoll: let it close its descriptor of that before detach, which would stop the parent's watching.
    * Timeouts are whole milliseconds. Round up: 0 would spin.
+   * An event of a connection may follow, in the batch of epoll_wait, one that has led to detach: free the adapter after the batch.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -99,12 +100,15 @@ static int redlock_epoll_before_sleep(struct redlock_epoll *adapter)
 }
 #endif
 
-/* Call for each event whose data.ptr is one of the watches. */
+/* Call for each event whose data.ptr is one of the watches. Does nothing after detach: another event of the same batch may have led
+   to that. */
 static void redlock_epoll_on_event(const struct epoll_event *event)
 {
     struct redlock_epoll_watch *watch = (struct redlock_epoll_watch *)event->data.ptr;
     unsigned events = 0;
 
+    if (watch->events == 0)
+        return; /* closed since epoll_wait */
     if (event->events & (EPOLLIN | EPOLLERR | EPOLLHUP))
         events |= REDLOCK_READABLE;
     if (event->events & (EPOLLOUT | EPOLLERR | EPOLLHUP))

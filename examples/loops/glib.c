@@ -39,8 +39,6 @@ struct redlock_glib {
     void *context;        /* of `done` */
     struct redlock_io io; /* redlock_posix() with another `shut` */
     struct redlock_glib_source *source;
-    struct redlock_lock
-        *completed; /* before_sleep has found it, dispatch calls `done`; NULL: none */
     struct redlock_glib_watch watches[REDLOCK_NODES_MAX];
 };
 
@@ -70,6 +68,15 @@ static void redlock_glib_watch_node(struct redlock_glib *adapter, unsigned i)
     watch->events = events;
 }
 
+/* Whether a lock waits for `done`, maybe since a blocking call. It stays with the library until dispatch, because until then another
+   source may release it, and free it. This is the list RL_DONE of core.h, the last one. */
+static gboolean redlock_glib_has_completed(const struct redlock_glib *adapter)
+{
+    const struct redlock_list *lists = adapter->client.priv.list;
+
+    return lists[sizeof adapter->client.priv.list / sizeof *lists - 1].first != NULL;
+}
+
 /* Runs before each sleep, after all starts and events: the library decides and sends. Returns TRUE if the loop must not sleep. */
 static gboolean redlock_glib_before_sleep(GSource *source, gint *wait_ms)
 {
@@ -77,18 +84,16 @@ static gboolean redlock_glib_before_sleep(GSource *source, gint *wait_ms)
     uint64_t wait_us = redlock_tick(&adapter->client);
     unsigned i;
 
-    if (wait_us > 0 && adapter->completed == NULL)
-        adapter->completed = redlock_next_completed(&adapter->client);
     for (i = 0; i < adapter->count; i++)
         redlock_glib_watch_node(adapter, i);
     if (wait_us == REDLOCK_NEVER)
         *wait_ms = -1;
     else
         *wait_ms = wait_us < 60000000 ? (gint)((wait_us + 999) / 1000) : 60000;
-    return wait_us == 0 || adapter->completed != NULL;
+    return wait_us == 0 || redlock_glib_has_completed(adapter);
 }
 
-/* A descriptor is ready (GLib checks them), or before_sleep has found a completed lock. */
+/* A descriptor is ready (GLib checks them), or a lock is complete. */
 static gboolean redlock_glib_dispatch(GSource *source, GSourceFunc unused, gpointer context)
 {
     struct redlock_glib *adapter = ((struct redlock_glib_source *)source)->adapter;
@@ -108,12 +113,8 @@ static gboolean redlock_glib_dispatch(GSource *source, GSourceFunc unused, gpoin
         if (events != 0)
             redlock_handle_events(&adapter->client, i, events);
     }
-    lock =
-        adapter->completed != NULL ? adapter->completed : redlock_next_completed(&adapter->client);
-    for (; lock != NULL; lock = redlock_next_completed(&adapter->client)) {
-        adapter->completed = NULL;
+    while ((lock = redlock_next_completed(&adapter->client)) != NULL)
         adapter->done(lock, adapter->context);
-    }
     return G_SOURCE_CONTINUE;
 }
 

@@ -336,6 +336,61 @@ static void run_the_loop_in_it(struct redlock_lock *one, void *context)
     turn_until(2);
 }
 
+/* Another source, which the loop serves before the adapter. First it blocks until the lock is acquired; when it is called again,
+   it releases the lock and gives up its memory. */
+static enum { BLOCKS, RELEASES, RESTS } other_source = RESTS;
+static unsigned too_late;
+
+static gboolean serve_other_source(gpointer unused)
+{
+    unsigned tries;
+
+    (void)unused;
+    if (other_source == RELEASES) {
+        redlock_release(CLIENT, &lock, 5000);
+        other_source = RESTS;
+    } else if (other_source == BLOCKS) {
+        redlock_acquire_start(CLIENT, &lock, 20000);
+        for (tries = 0; tries < 100 && lock.status == REDLOCK_PENDING; tries++) {
+            redlock_acquire(CLIENT, &other, 20000);
+            redlock_release(CLIENT, &other, 5000);
+        }
+        other_source = RELEASES;
+    }
+    return G_SOURCE_CONTINUE;
+}
+
+static void count_until_it_is_released(struct redlock_lock *one, void *context)
+{
+    (void)one;
+    too_late += other_source == RESTS && count(context) > 0;
+}
+
+static void another_source_releases(void)
+{
+    GSource *source = g_idle_source_new();
+    unsigned turns;
+
+    g_source_set_priority(source, G_PRIORITY_DEFAULT);
+    g_source_set_callback(source, serve_other_source, NULL, NULL);
+    g_source_attach(source, loop);
+    begin(count_until_it_is_released);
+    turn_until(1);
+    redlock_release(CLIENT, &lock, 5000);
+    sleep_ms(100);
+    for (turns = 0; turns < 20; turns++) /* late replies */
+        loop_turn();
+    other_source = BLOCKS;
+    while (other_source != RESTS)
+        loop_turn();
+    for (turns = 0; turns < 20; turns++)
+        loop_turn();
+    is_int((int)too_late, 0, "`done` is not called for a lock that another source has released");
+    call(detach)(&adapter);
+    g_source_destroy(source);
+    g_source_unref(source);
+}
+
 static void done_runs_the_loop(void)
 {
     alarm(20);
@@ -348,7 +403,32 @@ static void done_runs_the_loop(void)
     call(detach)(&adapter);
 }
 #else
+static void another_source_releases(void)
+{
+}
+
 static void done_runs_the_loop(void)
+{
+}
+#endif
+
+#ifdef LOOP_epoll
+/* Another descriptor of the same batch, that of SIGTERM for instance, has led to it. */
+static void detaches_in_a_batch(void)
+{
+    struct epoll_event ready[16];
+    int i, n = 0;
+
+    begin(count_it);
+    while (n <= 0)
+        n = epoll_wait(loop, ready, 16, redlock_epoll_before_sleep(&adapter));
+    call(detach)(&adapter);
+    for (i = 0; i < n; i++)
+        redlock_epoll_on_event(&ready[i]);
+    is_int((int)lock.status, REDLOCK_CANCELLED, "events of a batch do nothing after detach");
+}
+#else
+static void detaches_in_a_batch(void)
 {
 }
 #endif
@@ -363,6 +443,8 @@ int main(void)
     blocks_between_turns();
     refused();
     done_runs_the_loop();
+    another_source_releases();
+    detaches_in_a_batch();
     is_int((int)servers_keys_left("*", 10000), 0, "no key is left");
     return done_testing();
 }
