@@ -70,6 +70,7 @@ static int tls_send(void *context, const unsigned char *bytes, size_t size)
     const struct redlock_io *below = tls_of(node)->below;
     int moved = below->transmit(below->context, node, bytes, size);
 
+    tls_of(node)->sent = 1;
     return moved > 0    ? moved
            : moved == 0 ? MBEDTLS_ERR_SSL_WANT_WRITE
                         : MBEDTLS_ERR_NET_SEND_FAILED;
@@ -390,6 +391,15 @@ static int tls_transmit(void *context, struct redlock_node *node, const void *by
     return code >= 0 ? code : tls_fail(node, code);
 }
 
+/* A server may ask for a new handshake, which mbedTLS refuses with an alert, within a read. If our bytes wait to be sent, it sends
+   these instead, and the next write would send them again. If the alert is not sent yet, the next write would send that, and report
+   our bytes as sent. */
+static int tls_mixes_up_writes(const struct redlock_tls_session *s, int code)
+{
+    return s->sent && (code == MBEDTLS_ERR_SSL_WANT_WRITE ||
+                       (s->offered > 0 && (code > 0 || tls_wants_more(code))));
+}
+
 /* One read returns bytes of one record at most: fewer than `size` does not mean that there are no more. */
 static int tls_receive(void *context, struct redlock_node *node, void *bytes, size_t size)
 {
@@ -402,7 +412,10 @@ static int tls_receive(void *context, struct redlock_node *node, void *bytes, si
     if (s == NULL)
         return -1;
     while (s->failed == 0 && got < size) {
+        s->sent = 0;
         code = mbedtls_ssl_read(&s->ssl, (unsigned char *)bytes + got, size - got);
+        if (tls_mixes_up_writes(s, code))
+            code = MBEDTLS_ERR_SSL_UNEXPECTED_MESSAGE;
         if (tls_wants_more(code))
             return (int)got;
         if (code > 0)

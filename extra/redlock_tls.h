@@ -68,6 +68,7 @@ struct redlock_tls_session {
     uint8_t heard;     /* 1: the server has sent bytes */
     uint8_t foreign;   /* 1: its first bytes are not TLS */
     uint8_t alert;     /* the fatal alert that the server sent in the handshake; 0: none */
+    uint8_t sent;      /* 1: mbedTLS has sent, or tried to, since a read began */
     uint8_t used;
 };
 

@@ -618,6 +618,185 @@ static void plain_on_a_tls_port(void)
     reset_nodes();
 }
 
+/* ---- A server in this process, which asks for a new handshake -------------------------------- */
+
+/* Bytes under way to one side. The network takes `room` more. */
+struct way {
+    unsigned char bytes[20000];
+    size_t used, room;
+};
+static struct way there, back;
+
+static int way_put(struct way *way, const void *bytes, size_t size)
+{
+    if (size > way->room)
+        size = way->room;
+    if (size > sizeof way->bytes - way->used)
+        size = sizeof way->bytes - way->used;
+    memcpy(way->bytes + way->used, bytes, size);
+    way->used += size;
+    way->room -= size;
+    return (int)size;
+}
+
+static int way_take(struct way *way, void *bytes, size_t size)
+{
+    if (size > way->used)
+        size = way->used;
+    memcpy(bytes, way->bytes, size);
+    way->used -= size;
+    memmove(way->bytes, way->bytes + size, way->used);
+    return (int)size;
+}
+
+static int near_dial(void *context, struct redlock_node *node)
+{
+    (void)context;
+    node->handle = 0;
+    return 0;
+}
+
+static int near_ready(void *context, struct redlock_node *node)
+{
+    (void)context;
+    (void)node;
+    return 1;
+}
+
+static int near_transmit(void *context, struct redlock_node *node, const void *bytes, size_t size)
+{
+    (void)context;
+    (void)node;
+    return way_put(&there, bytes, size);
+}
+
+static int near_receive(void *context, struct redlock_node *node, void *bytes, size_t size)
+{
+    (void)context;
+    (void)node;
+    return way_take(&back, bytes, size);
+}
+
+static void near_shut(void *context, struct redlock_node *node)
+{
+    (void)context;
+    node->handle = -1;
+}
+
+static int far_send(void *context, const unsigned char *bytes, size_t size)
+{
+    (void)context;
+    return way_put(&back, bytes, size);
+}
+
+static int far_receive(void *context, unsigned char *bytes, size_t size)
+{
+    int got = way_take(&there, bytes, size);
+
+    (void)context;
+    return got > 0 ? got : MBEDTLS_ERR_SSL_WANT_READ;
+}
+
+static int far_random(void *context, unsigned char *bytes, size_t size)
+{
+    (void)context;
+    return redlock_posix()->entropy(NULL, bytes, size);
+}
+
+static struct {
+    mbedtls_ssl_context ssl;
+    mbedtls_ssl_config config;
+    mbedtls_x509_crt certificate;
+    mbedtls_pk_context key;
+} far;
+
+static int far_start(void)
+{
+    char certificate[120], key[120];
+
+    snprintf(certificate, sizeof certificate, "%s/server.pem", folder);
+    snprintf(key, sizeof key, "%s/server.key", folder);
+    mbedtls_ssl_init(&far.ssl);
+    mbedtls_ssl_config_init(&far.config);
+    mbedtls_x509_crt_init(&far.certificate);
+    mbedtls_pk_init(&far.key);
+    if (mbedtls_x509_crt_parse_file(&far.certificate, certificate) != 0 ||
+        mbedtls_pk_parse_keyfile(&far.key, key, NULL) != 0 ||
+        mbedtls_ssl_config_defaults(&far.config, MBEDTLS_SSL_IS_SERVER,
+                                    MBEDTLS_SSL_TRANSPORT_STREAM, MBEDTLS_SSL_PRESET_DEFAULT) != 0)
+        return 0;
+    mbedtls_ssl_conf_rng(&far.config, far_random, NULL);
+    mbedtls_ssl_conf_renegotiation(&far.config, MBEDTLS_SSL_RENEGOTIATION_ENABLED);
+    if (mbedtls_ssl_conf_own_cert(&far.config, &far.certificate, &far.key) != 0 ||
+        mbedtls_ssl_setup(&far.ssl, &far.config) != 0)
+        return 0;
+    mbedtls_ssl_set_bio(&far.ssl, NULL, far_send, far_receive, NULL);
+    return 1;
+}
+
+static void far_end(void)
+{
+    mbedtls_ssl_free(&far.ssl);
+    mbedtls_ssl_config_free(&far.config);
+    mbedtls_x509_crt_free(&far.certificate);
+    mbedtls_pk_free(&far.key);
+}
+
+/* A connection that is up, whose server then asks for a new handshake. `room`: for so many bytes before that. Returns whether the
+   bytes that `transmit` has sent have come once, or the connection is given up. */
+static int asked_for_a_handshake(size_t room, int write_first)
+{
+    static const char text[] = "*1\r\n$4\r\nPING\r\n";
+    struct redlock_io table = *redlock_posix();
+    char trusted[120], got[100];
+    struct redlock_node node;
+    int steps, up = 0, sent = 0, taken, more;
+
+    table.dial = near_dial;
+    table.ready = near_ready;
+    table.transmit = near_transmit;
+    table.receive = near_receive;
+    table.shut = near_shut;
+    snprintf(trusted, sizeof trusted, "%s/ca.pem", folder);
+    there.used = back.used = 0;
+    there.room = back.room = SIZE_MAX;
+    redlock_node_init(&node, "127.0.0.1:1");
+    if (redlock_tls_init(&tls, &table, trusted, NULL, NULL) != 0 || !far_start() ||
+        tls.io.dial(tls.io.context, &node) != 0)
+        exit(1);
+    for (steps = 0; steps < 20 && up == 0; steps++) {
+        up = tls.io.ready(tls.io.context, &node);
+        (void)mbedtls_ssl_handshake(&far.ssl);
+    }
+    is_int(up, 1, "connected to the server in this process");
+    there.room = room;
+    if (write_first)
+        sent = tls.io.transmit(tls.io.context, &node, text, sizeof text);
+    if (sent != 0 || mbedtls_ssl_renegotiate(&far.ssl) != 0)
+        exit(1);
+    if (write_first)
+        there.room = SIZE_MAX;
+    taken = tls.io.receive(tls.io.context, &node, got, sizeof got);
+    there.room = SIZE_MAX;
+    if (taken == 0)
+        sent = tls.io.transmit(tls.io.context, &node, text, sizeof text);
+    for (steps = 0, more = 0; steps < 20 && taken == 0; steps++) {
+        int code = mbedtls_ssl_read(&far.ssl, (unsigned char *)got, sizeof got);
+        more += code > 0 ? code : 0;
+    }
+    tls.io.shut(tls.io.context, &node);
+    far_end();
+    redlock_tls_free(&tls);
+    return taken < 0 || sent == more;
+}
+
+static void asks_for_a_new_handshake(void)
+{
+    ok(asked_for_a_handshake(SIZE_MAX, 0), "a server asks for a new handshake: bytes come once");
+    ok(asked_for_a_handshake(0, 0), "the same, and the answer has to wait: none is lost");
+    ok(asked_for_a_handshake(10, 1), "the same, and bytes wait to be sent: none comes twice");
+}
+
 int main(int argc, char **argv)
 {
     char reply[16], too_many[400];
@@ -653,6 +832,7 @@ int main(int argc, char **argv)
     single_bytes();
     flipped();
     resumes();
+    asks_for_a_new_handshake();
     forked();
     for (i = 0; i < NODES; i++) /* so that the test's connections are open, as before */
         server_ask(&servers[i], reply, sizeof reply, "PING", NULL);
