@@ -37,7 +37,8 @@ static void redlock_descriptor_arm(struct redlock_descriptor *adapter, uint64_t 
     timerfd_settime(adapter->timer, 0, &due, NULL); /* takes back an expiry that was not read */
 }
 
-/* Call after each operation that you start or cancel outside of `done`. */
+/* Call after each operation that you start or cancel outside of `done`, and after each blocking call there: it may have completed
+   others. */
 static void redlock_descriptor_wake(struct redlock_descriptor *adapter)
 {
     redlock_descriptor_arm(adapter, 0);

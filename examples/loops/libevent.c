@@ -55,7 +55,8 @@ static void redlock_libevent_shut(void *context, struct redlock_node *node)
     redlock_posix()->shut(context, node);
 }
 
-/* Call after each operation that you start or cancel outside of `done`. */
+/* Call after each operation that you start or cancel outside of `done`, and after each blocking call there: it may have completed
+   others. */
 static void redlock_libevent_wake(struct redlock_libevent *adapter)
 {
     event_active(adapter->turn, EV_TIMEOUT, 0);

@@ -48,7 +48,8 @@ static void redlock_sd_event_shut(void *context, struct redlock_node *node)
     redlock_posix()->shut(context, node);
 }
 
-/* Call after each operation that you start or cancel outside of `done`. */
+/* Call after each operation that you start or cancel outside of `done`, and after each blocking call there: it may have completed
+   others. */
 static void redlock_sd_event_wake(struct redlock_sd_event *adapter)
 {
     sd_event_source_set_enabled(adapter->turn, SD_EVENT_ONESHOT);
