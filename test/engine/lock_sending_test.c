@@ -209,7 +209,7 @@ static void r05_a_paused_process_disconnects_no_node(void)
 /* The longest commands that the limits permit. The smallest REDLOCK_SEND_MAX that compiles has a few bytes more. */
 static void longest_commands(void)
 {
-    static char key[REDLOCK_KEY_MAX + 1], label[REDLOCK_LABEL_MAX + 1], holder[9];
+    static char key[REDLOCK_KEY_MAX + 1], label[REDLOCK_LABEL_MAX + 11], holder[9];
     struct redlock_key more;
     int kind, i;
 
