@@ -273,6 +273,29 @@ static void r11_without_a_wait_by_script(void)
     is_int((int)fake_keys_left(), 0, "r11: all are released");
 }
 
+/* Acquires that are cancelled while they ask, at servers that do not permit hashes: more than the client keeps. */
+static void r11_cancelled_by_script(void)
+{
+    static struct redlock_lock more[REDLOCK_OWED_MAX + 2];
+    static char keys[REDLOCK_OWED_MAX + 2][2];
+    unsigned i;
+
+    begin_native(3, 0);
+    acquire_and_release(1); /* sends the script */
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].server.no_native = 1;
+    for (i = 0; i < REDLOCK_OWED_MAX + 2; i++) {
+        keys[i][0] = (char)('a' + i);
+        redlock_lock_init(&more[i], keys[i], 60000);
+        redlock_acquire_start(&client, &more[i], 0);
+    }
+    redlock_tick(&client);
+    for (i = 0; i < REDLOCK_OWED_MAX + 2; i++)
+        redlock_cancel(&client, &more[i]);
+    fake_pass(&client, 1000 * MS);
+    is_int((int)fake_keys_left(), 0, "r11: all that were cancelled are rolled back");
+}
+
 static void r11_native_commands_and_scripts(void)
 {
     begin_native(3, 1);
@@ -691,6 +714,7 @@ int main(void)
         r11_native_commands_that_fail_later();
         r11_servers_without_hashes();
         r11_without_a_wait_by_script();
+        r11_cancelled_by_script();
         r11_native_commands_and_scripts();
         r11_native_commands_know_one_key();
     } else {

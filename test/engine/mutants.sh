@@ -268,7 +268,8 @@ R9|node.c|s/if \(command != RL_GATE \|\| vote == RL_DENIED \|\| rl_is_error\(ite
 R11|node.c|s/by_hash && item->kind == RESP_ERROR\)/by_hash \&\& (vote == RL_DENIED || rl_is_error(item, "NOSCRIPT\\0")))/|each error means that the server does not know hashes
 R11|node.c|s/rl_forget_scripts\(c, node->priv.bit\);/;/|each connection begins with the scripts
 R11|redlock.c|s/ \|\| reply->vote == RL_UNDECIDED\)\)/))/|a hash that is refused after the decision is not followed by the script
-Q|node.c|s/return round != RL_NO_REPLY &&\s+\(lock == NULL/return (lock == NULL/|a hash is sent only where a reply is awaited
+Q|node.c|s/if \(round == RL_NO_REPLY \|\| lock == NULL\)\s+return round != RL_NO_REPLY;/if (lock == NULL) return 1;/|a hash is sent only where a reply is awaited
+R11|node.c|s/return rl_others_had_it\(lock\);/return 1;/|not by a rollback whose replies are not awaited
 R11|node.c|s/lock->operation != REDLOCK_OP_RELEASE \|\| lock->priv.op.waits/1/|not by a release without a wait
 R11|command.c|s/"5DELEX" RL_PUT_KEY "4IFEQ" RL_PUT_TOKEN/"5DELEX" RL_PUT_KEY/|never deleted without the condition
 R11|node.c|s/node->priv.release = RL_DELETE;\s+node->priv.only_script = node->priv.no_queue = 0;/if (node->priv.release == 0) { $& }/|each connection learns the native command anew
