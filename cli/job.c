@@ -423,7 +423,6 @@ int job_start(char **command, const struct job_setup *setup)
 
     lock_name = setup->name;
     job_begin();
-    signals_pass_on();
     if (!open_line(pair) || (guard_pid = fork_process()) < 0)
         return -1;
     line = pair[guard_pid == 0];
@@ -434,6 +433,7 @@ int job_start(char **command, const struct job_setup *setup)
         job_finish();
         return 0;
     }
+    signals_pass_on(); /* not earlier: ALRM ends this process until then, and would be forgotten */
     send_order(START, 0, 0);
     if (!is_begun(&began, setup->deadline_us)) {
         job_take_over(&began.end);

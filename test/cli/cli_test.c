@@ -1442,18 +1442,21 @@ static void signals_while_running(void)
 
 static void fork_fails(void)
 {
-    static const char *const moments[] = {"term1", "fail1", "fail2"};
+    static const struct {
+        const char *moment;
+        int status;
+    } moments[] = {{"term1", -SIGTERM}, {"alrm1", -SIGALRM}, {"fail1", 71}, {"fail2", 71}};
     char shim[300];
     size_t i;
 
     nodes(3);
     snprintf(shim, sizeof shim, "%.*s/fork_shim.so", (int)(strrchr(self, '/') - self), self);
     setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 0);
-    for (i = 0; i < 3; i++) {
+    for (i = 0; i < sizeof moments / sizeof *moments; i++) {
         setenv("LD_PRELOAD", shim, 1);
-        setenv("REDLOCK_FORK", moments[i], 1);
-        is_int(redlock("run", "-t", "60", "x", "-c", "echo ran", NULL),
-               moments[i][0] == 't' ? -SIGTERM : 71, "at fork %c: %.4s", moments[i][4], moments[i]);
+        setenv("REDLOCK_FORK", moments[i].moment, 1);
+        is_int(redlock("run", "-t", "60", "x", "-c", "echo ran", NULL), moments[i].status,
+               "at a fork: %s", moments[i].moment);
         unsetenv("LD_PRELOAD");
         is_text(wrote(last, 'o'), "", "the command does not run");
         no_key_left("then");
@@ -3179,15 +3182,15 @@ static void begin_with_names(void)
     preload_shim();
 }
 
-/* From now on nothing answers at 127.0.0.9 and the port of this server: the queue of a listener is full. */
-static void open_hole(unsigned i)
+/* From now on nothing answers at this address, such as 0x7f000009, and the port of this server: the queue of a listener is full. */
+static void open_hole(unsigned i, uint32_t address)
 {
     struct sockaddr_in at = {0};
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), n;
 
     at.sin_family = AF_INET;
     at.sin_port = htons((uint16_t)servers[i].port);
-    at.sin_addr.s_addr = htonl(0x7f000009);
+    at.sin_addr.s_addr = htonl(address);
     if (bind(listener, (struct sockaddr *)&at, sizeof at) != 0 || listen(listener, 0) != 0)
         exit(1);
     for (n = 0; n < 3; n++) {
@@ -3206,11 +3209,13 @@ static void all_addresses(void)
     is_int(redlock("run", "-n", "y", "-c", "exit 4", NULL), 4, "run");
     name_nodes(3, "127.0.0.9", "");
     is_int(redlock("acquire", "-n", "-t", "60", "x", NULL), 69, "no address is right");
-    open_hole(0);
-    open_hole(1);
-    name_nodes(3, "127.0.0.9 127.0.0.2", "");
-    setenv("REDLOCK_NODE_TIMEOUT", "1", 1);
-    is_int(redlock("run", "z", "-c", "exit 4", NULL), 4, "the first address does not answer: run");
+    open_hole(0, 0x7f000008);
+    open_hole(0, 0x7f000009);
+    open_hole(1, 0x7f000008);
+    open_hole(1, 0x7f000009);
+    name_nodes(3, "127.0.0.9 127.0.0.8 127.0.0.2", "");
+    setenv("REDLOCK_NODE_TIMEOUT", ".8", 1);
+    is_int(redlock("run", "z", "-c", "exit 4", NULL), 4, "two addresses do not answer: run");
     is_int(redlock("status", "z", NULL), 1, "status");
     is_int(redlock("check", "--ttl", ".1", NULL), 1, "check");
     is_int(redlock("release", "--force", "00000000", "z", NULL), 79, "release --force");

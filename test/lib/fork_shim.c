@@ -1,5 +1,6 @@
 /* fork_shim.c - preloaded into a program, it lets the first or second fork fail (REDLOCK_FORK=fail1, fail2), or sends SIGTERM
-   just before that fork (term1, term2) or before execvp (exec), or pauses for 3 s (wait1, wait2). With REDLOCK_FORK=hang each
+   or SIGALRM just before that fork (term1, term2, alrm1, alrm2), or SIGTERM before execvp (exec), or pauses for 3 s (wait1, wait2).
+   With REDLOCK_FORK=hang each
    process that the program has forked hangs in poll. With REDLOCK_FORK=list such a process creates the file that LISTED names
    when it has listed a folder, and waits for that of TELL; with REDLOCK_FORK=nofolder it can list no folder; with
    REDLOCK_FORK=stray it kills with SIGKILL only its children, and creates the file that STRAY names instead of killing another
@@ -158,7 +159,7 @@ pid_t fork(void)
         if (what[0] == 'w')
             sleep(3);
         else
-            raise(SIGTERM);
+            raise(what[0] == 'a' ? SIGALRM : SIGTERM);
     }
     return real();
 }
