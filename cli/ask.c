@@ -95,7 +95,8 @@ static int is_made(struct talk *talk, long most_ms)
     return up;
 }
 
-/* An address of a name that does not answer is given up before the parent gives up the node, and the next one is tried. */
+/* An address of a name that does not answer is given up before the parent gives up the node, and the next one is tried; unless a
+   quorum has ended well, for then the parent may wait for less. */
 static int connects(struct talk *talk)
 {
     unsigned left = names_count(target_of(&talk->node));

@@ -156,12 +156,13 @@ static unsigned find_address(const struct answer *answer, const char *address)
     return n;
 }
 
-/* Uses the addresses of an answer. The address in use stays while the name has it. */
+/* Uses the addresses of an answer. The address in use, or to be used next, stays while the name has it. */
 static void use(unsigned i, const struct answer *answer)
 {
     struct name *name = &names[i];
-    unsigned n = find_address(answer, targets[i].address);
     int is_first = name->known.count == 0;
+    unsigned n =
+        is_first ? answer->count : find_address(answer, name->known.address[name->turn]);
 
     if (answer->count == 0) {
         if (is_first)

@@ -113,6 +113,7 @@ void session_open(struct session *session, const char *name)
 
     if (!signals_begin()) /* not earlier: signals must end a lookup, a question or a password prompt */
         die(EXIT_SYSTEM, "no pipe");
+    session->lock = &session->one;
     key_of(session->key, name);
     for (i = 0; i < target_count; i++) {
         const struct redlock_url *url = &targets[i].url;
@@ -140,7 +141,6 @@ void session_open(struct session *session, const char *name)
     }
     session->ttl_ms =
         (uint32_t)(options.min_hold_ms > options.ttl_ms ? options.min_hold_ms : options.ttl_ms);
-    session->lock = &session->one;
     begin_lock(session);
 }
 
@@ -261,7 +261,7 @@ const char *error_of(const struct session *session, unsigned i)
     static char text[REDLOCK_ERROR_MAX + 40];
     const struct redlock_node *node = &session->nodes[i];
 
-    if (node->fault != REDLOCK_FAULT_TIMEOUT)
+    if (node->fault != REDLOCK_FAULT_TIMEOUT || node->error[0] == '\0')
         return node->error;
     snprintf(text, sizeof text, "%s (%ld ms)", node->error, options.node_timeout_ms);
     return text;
