@@ -203,11 +203,7 @@ static enum redlock_status find_cause(struct session *session, struct attempt *a
     attempt->contend_us = 0;
     attempt->answered_us = now_us();
     status = wait_for(session, attempt, 0);
-    if (status == REDLOCK_HELD && before == REDLOCK_TIMEOUT)
-        return REDLOCK_TIMEOUT;
-    if (status == REDLOCK_CANCELLED && ending_signal() == 0) /* unavailable-timeout, again */
-        return REDLOCK_UNREACHABLE;
-    return status;
+    return status == REDLOCK_HELD && before == REDLOCK_TIMEOUT ? REDLOCK_TIMEOUT : status;
 }
 
 /* Whether there is a point in trying another slot. */
@@ -284,7 +280,7 @@ enum redlock_status take(struct session *session, const char *name)
     if ((status == REDLOCK_TIMEOUT || status == REDLOCK_CANCELLED) && ending_signal() == 0 &&
         !has_slots)
         status = find_cause(session, &attempt, status);
-    if (status == REDLOCK_CANCELLED && ending_signal() == 0) /* unavailable-timeout, of slots */
+    if (status == REDLOCK_CANCELLED && ending_signal() == 0) /* unavailable-timeout */
         status = REDLOCK_UNREACHABLE;
     if (status == REDLOCK_OK)
         note_value(session);
