@@ -161,8 +161,7 @@ static void use(unsigned i, const struct answer *answer)
 {
     struct name *name = &names[i];
     int is_first = name->known.count == 0;
-    unsigned n =
-        is_first ? answer->count : find_address(answer, name->known.address[name->turn]);
+    unsigned n = is_first ? answer->count : find_address(answer, name->known.address[name->turn]);
 
     if (answer->count == 0) {
         if (is_first)
