@@ -472,8 +472,10 @@ static redlock_mask rl_send_message(struct redlock_client *c, struct rl_message 
    key was gone, and no server tells it of the end. R11 */
 static int rl_may_send_hash(const struct redlock_lock *lock, unsigned round)
 {
-    if (round == RL_NO_REPLY || lock == NULL)
-        return round != RL_NO_REPLY;
+    if (round == RL_NO_REPLY)
+        return 0;
+    if (lock == NULL) /* a release that is repeated */
+        return 1;
     if (lock->priv.state == RL_ROLLING_BACK)
         return rl_others_had_it(lock);
     return lock->operation != REDLOCK_OP_RELEASE || lock->priv.op.waits;

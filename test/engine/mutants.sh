@@ -268,7 +268,7 @@ R9|node.c|s/if \(command != RL_GATE \|\| vote == RL_DENIED \|\| rl_is_error\(ite
 R11|node.c|s/by_hash && item->kind == RESP_ERROR\)/by_hash \&\& (vote == RL_DENIED || rl_is_error(item, "NOSCRIPT\\0")))/|each error means that the server does not know hashes
 R11|node.c|s/rl_forget_scripts\(c, node->priv.bit\);/;/|each connection begins with the scripts
 R11|redlock.c|s/ \|\| reply->vote == RL_UNDECIDED\)\)/))/|a hash that is refused after the decision is not followed by the script
-Q|node.c|s/if \(round == RL_NO_REPLY \|\| lock == NULL\)\s+return round != RL_NO_REPLY;/if (lock == NULL) return 1;/|a hash is sent only where a reply is awaited
+Q|node.c|s/if \(round == RL_NO_REPLY\)\s+return 0;//|a hash is sent only where a reply is awaited
 R11|node.c|s/return rl_others_had_it\(lock\);/return 1;/|not by a rollback whose replies are not awaited
 R11|node.c|s/lock->operation != REDLOCK_OP_RELEASE \|\| lock->priv.op.waits/1/|not by a release without a wait
 R11|command.c|s/"5DELEX" RL_PUT_KEY "4IFEQ" RL_PUT_TOKEN/"5DELEX" RL_PUT_KEY/|never deleted without the condition
@@ -423,7 +423,7 @@ R19|client.c|s/rl_set\(&lock->priv.attempt.asked,\s+lock->priv.fair.entered\);/;
 R19|client.c|s/rl_is_fair\(client, lock\) && rl_is_of_a_queue\(lock\)/0/|a key of a queue is refused
 R19|client.c|s/size >= 5 && memcmp/0 \&\& memcmp/|also that of the sorted set
 R19|node.c|s/ \|\|\s+\(item->kind == RESP_NIL && item->depth == 1\)//|FLUSHALL wakes waiters
-R19|command.c|s/, RL_QUEUES\)\)\n/, 1 << RL_LEAVE))\n/|a refusal at the gate is a no
+R19|command.c|s/(1 << RL_DELETE) \| RL_QUEUES\)\)/$1))/|a refusal at the gate is a no
 R19|command.c|s/place->is_free = end - at >= 2 && at\[0\] == '-' && at\[1\] == '2';/place->is_free = 0;/|a free lock is told from one that is held
 R19|core.h|s/!lock->token_is_label && lock->key_size/lock->key_size/|a token that the caller chose has no queue
 R19|wait.c|s/ && lock->priv.fair.since_ms >> 32 != 0 &&/ \&\&/|so does one that stands in no queue
