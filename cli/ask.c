@@ -57,40 +57,29 @@ int refuses(struct talk *talk)
     return fails(talk, fault_of(why), why);
 }
 
-/* Waits for these events, at most for so long (-1: for ever). Ends this process with its parent, which is the reader of the pipe.
-   Returns 0 when the time is over. */
-static int wait_at_most(struct talk *talk, unsigned events, long most_ms)
+/* Waits for these events until this time; UINT64_MAX: for ever. Ends this process with its parent, which is the reader of the pipe. */
+static void wait_for(struct talk *talk, unsigned events, uint64_t until_us)
 {
     unsigned wanted = io_events(&talk->node, events);
-    struct pollfd fds[2] = {
-        {(int)talk->node.handle, wanted == REDLOCK_READABLE ? POLLIN : POLLOUT, 0},
-        {talk->parent, 0, 0}};
+    struct pollfd fds[2] = {{(int)talk->node.handle,
+                             (short)((wanted & 1 ? POLLIN : 0) | (wanted & 2 ? POLLOUT : 0)), 0},
+                            {talk->parent, 0, 0}};
 
     if (io_has_bytes(&talk->node))
-        return 1;
-    if (poll(fds, 2, (int)most_ms) == 0)
-        return 0;
+        return;
+    poll(fds, 2, poll_ms(until_us, now_us()));
     if (fds[1].revents != 0)
         _exit(0);
-    return 1;
 }
 
-static void wait_for(struct talk *talk, unsigned events)
+/* Returns 1 when the connection is made, -1 when it has failed, 0 when the time is over. */
+static int is_made(struct talk *talk, uint64_t until_us)
 {
-    wait_at_most(talk, events, -1);
-}
-
-/* Waits until the connection is made, or has failed. Returns 0 when the time is over. */
-static int is_made(struct talk *talk, long most_ms)
-{
-    uint64_t now = now_us(), until_us = now + (uint64_t)most_ms * 1000;
     int up = 0;
 
-    while (up == 0 && (most_ms < 0 || now < until_us)) {
-        wait_at_most(talk, REDLOCK_WRITABLE,
-                     most_ms < 0 ? -1 : (long)((until_us - now + 999) / 1000));
+    while (up == 0 && now_us() < until_us) {
+        wait_for(talk, REDLOCK_WRITABLE, until_us);
         up = talk->io->ready(talk->io->context, &talk->node);
-        now = now_us();
     }
     return up;
 }
@@ -99,17 +88,18 @@ static int is_made(struct talk *talk, long most_ms)
    quorum has ended well, for then the parent may wait for less. */
 static int connects(struct talk *talk)
 {
+    uint64_t try_us = (uint64_t)options.node_timeout_ms * (FIRST_TIMES - 1) * 1000;
     unsigned left = names_count(target_of(&talk->node));
     int up;
 
     for (;; left--) {
         if (talk->io->dial(talk->io->context, &talk->node) != 0)
             return breaks(talk, "no connection");
-        up = is_made(talk, left > 1 ? options.node_timeout_ms * (FIRST_TIMES - 1) : -1);
+        up = is_made(talk, left > 1 ? now_us() + try_us : UINT64_MAX);
         if (up != 0)
             break;
         talk->io->shut(talk->io->context, &talk->node);
-        talk->result->heard_us = now_us(); /* the next address has its time, too */
+        talk->result->heard_us = now_us();
     }
     talk->result->is_up = up > 0;
     talk->result->heard_us = now_us();
@@ -130,7 +120,7 @@ static int sends(struct talk *talk)
         }
         sent += (size_t)moved;
         if (sent < talk->to_send)
-            wait_for(talk, REDLOCK_WRITABLE);
+            wait_for(talk, REDLOCK_WRITABLE, UINT64_MAX);
     }
     talk->to_send = 0;
     return 1;
@@ -251,7 +241,7 @@ int hear(struct talk *talk)
     while ((heard = decode(talk)) == 0) {
         if (!has_room(talk))
             return fails(talk, REDLOCK_FAULT_PROTOCOL, "its answer is too long");
-        wait_for(talk, REDLOCK_READABLE);
+        wait_for(talk, REDLOCK_READABLE, UINT64_MAX);
         got = talk->io->receive(talk->io->context, &talk->node, talk->bytes + talk->used,
                                 sizeof talk->bytes - talk->used);
         if (got < 0)
@@ -443,7 +433,7 @@ static long wait_for_all(int line, const struct results *all, long step_ms, long
         end_us = end_of(all, silent_ms);
         end_us = end_us < limit_us ? end_us : limit_us;
         now = now_us();
-        if (poll(&fd, 1, now < end_us ? (int)((end_us - now + 999) / 1000) : 0) > 0) {
+        if (poll(&fd, 1, poll_ms(end_us, now)) > 0) {
             size = read(line, bytes, sizeof bytes); /* 0: all have ended */
             for (n = 0; n < size; n++)
                 well += bytes[n];
@@ -532,10 +522,9 @@ void *ask_nodes(void (*converse)(struct talk *talk, unsigned i, void *result), s
             close(line[0]);
             talk_to(i, io, line[1], result_at(&all, i), converse);
         }
+        begun += child[i] > 0;
     }
     close(line[1]);
-    for (i = 0; i < target_count; i++)
-        begun += child[i] > 0;
     if (begun < quorum())
         die(EXIT_SYSTEM, "the system denies a process");
     silent_ms = wait_for_all(line[0], &all, step_ms, limit_ms);

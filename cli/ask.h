@@ -17,13 +17,14 @@ enum {
 
 /* What every result begins with. */
 struct result {
-    int is_over;                /* 1: the child has nothing more to ask */
-    int is_complete;            /* 1: all has been asked, but for the run_id */
-    int is_up;                  /* 1: the node was connected */
-    int is_open;                /* 1: the server needs no password, but one is given */
-    volatile uint64_t heard_us; /* when the node was connected, or has sent something, last */
-    enum redlock_fault fault;   /* of the error */
-    char run_id[48];            /* of ask_run_id; "": not known */
+    int is_over;     /* 1: the child has nothing more to ask */
+    int is_complete; /* 1: all has been asked, but for the run_id */
+    int is_up;       /* 1: the node was connected */
+    int is_open;     /* 1: the server needs no password, but one is given */
+    /* The node is silent since then: it was connected, has sent something, or another of its addresses was tried. */
+    volatile uint64_t heard_us;
+    enum redlock_fault fault;          /* of the error */
+    char run_id[48];                   /* of ask_run_id; "": not known */
     char error[REDLOCK_ERROR_MAX + 1]; /* why the conversation has failed; "": it has not */
 };
 

@@ -444,7 +444,7 @@ int open_pipe(int line[2]);
 /* From here on HUP, INT, QUIT, TERM, USR1, USR2, CHLD and TTIN are handled, and ALRM and others that end a process. Returns 0 if the
    system denies a pipe. */
 int signals_begin(void);
-/* From here on ALRM and such are for the command. So is WINCH, and TTOU, with which a terminal stops it. */
+/* From here on ALRM and others that end a process are for the command, as are WINCH, and TTOU, with which a terminal stops it. */
 void signals_pass_on(void);
 /* Takes one of the signals that have arrived, the first one first; returns 0 if none has. *by_terminal: the terminal sent it to a
    whole process group. */
@@ -473,6 +473,8 @@ void watch_children(void);
 enum { SLEEP_MAX = REDLOCK_NODES_MAX + 1 }; /* descriptors of sleep_on */
 
 uint64_t now_us(void);
+/* The timeout of poll() until this time, in ms: not too short by a part of one; 0: the time is over; -1, for ever: UINT64_MAX. */
+int poll_ms(uint64_t until_us, uint64_t now);
 /* Sleeps for wait_us, but not beyond until_us, nor when a signal arrives. fds[].revents, 0 before, tell which descriptors are
    ready. */
 void sleep_on(struct pollfd *fds, unsigned count, uint64_t wait_us, uint64_t until_us);

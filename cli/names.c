@@ -185,10 +185,8 @@ static void take_answer(unsigned i, uint64_t until_us)
     struct name *name = &names[i];
     struct pollfd fd = {name->from, POLLIN, 0};
     struct answer answer;
-    uint64_t now = now_us();
 
-    if (name->from < 0 ||
-        poll(&fd, 1, now < until_us ? (int)((until_us - now + 999) / 1000) : 0) != 1)
+    if (name->from < 0 || poll(&fd, 1, poll_ms(until_us, now_us())) != 1)
         return;
     if (read(name->from, &answer, sizeof answer) == sizeof answer)
         use(i, &answer);

@@ -91,16 +91,17 @@ size_t read_proc(long pid, const char *file, char *text, size_t room)
 /* The number of SIGRTMIN+3 where systemd and docker send it. Each C library keeps another number of these signals for itself. */
 enum { STOP_OF_A_CONTAINER = 37 };
 
-/* Handled from signals_begin on, and from signals_pass_on on. */
+/* Handled from signals_begin on. */
 static const int at_begin[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,
                                SIGUSR1, SIGUSR2, SIGCHLD, SIGTTIN};
-static const int for_command[] = {SIGWINCH, SIGTTOU};
-/* For the command, too. Without one they end this process, which has to withdraw from the nodes first. */
+/* Handled from signals_begin on, too: they end this process, which withdraws from the nodes first, until they are for the command. */
 static const int fatal[] = {SIGALRM, SIGVTALRM,          SIGPROF, SIGIO,
 #ifdef __linux__
                             SIGPWR,  STOP_OF_A_CONTAINER
 #endif
 };
+/* Handled from signals_pass_on on. */
+static const int for_command[] = {SIGWINCH, SIGTTOU};
 
 /* The signals of a write: nobody reads any more; the file must not grow; a process in the background must not print. */
 static const int write_signals[] = {SIGPIPE, SIGXFSZ, SIGTTOU};
@@ -112,7 +113,7 @@ enum { BY_SYSTEM = 0x80 }; /* beside the number of a signal, in the pipe */
 static int pipe_in = -1, pipe_out = -1; /* the pipe of the signals: its read end, its write end */
 static int timer = -1;                  /* of sleep_on; -1: none yet, or the system has none */
 static int asked_by;                    /* see ending_signal */
-static int passes_on;                   /* 1: from signals_pass_on on */
+static int passes_on;                   /* 1: signals_pass_on was called */
 static struct sigaction inherited_write_signals[LENGTH(write_signals)];
 static sigset_t inherited_mask;
 
@@ -278,6 +279,7 @@ int is_ending(int number)
     return number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM;
 }
 
+/* 1: the signal is for this process, and ends it as it would without a handler. */
 static int is_fatal(int number)
 {
     size_t i = 0;
@@ -355,6 +357,13 @@ uint64_t now_us(void)
     return redlock_posix()->now_us(NULL);
 }
 
+int poll_ms(uint64_t until_us, uint64_t now)
+{
+    if (until_us == UINT64_MAX)
+        return -1;
+    return now < until_us ? (int)((until_us - now + 999) / 1000) : 0;
+}
+
 /* Sets the timer to a time of now_us(), which counts during suspend. The timeout of poll() does not count then, and would end too
    late. Returns 0 if the system has no such timer. */
 static int set_timer(uint64_t us)
@@ -384,7 +393,7 @@ static int timeout_until(uint64_t us, uint64_t now)
         return 0;
     if (set_timer(us) && pipe_in >= 0)
         return -1;
-    return (us - now) / 1000 < most_ms ? (int)((us - now + 999) / 1000) : (int)most_ms;
+    return (us - now) / 1000 < most_ms ? poll_ms(us, now) : (int)most_ms;
 }
 
 /* This process runs now, and should have run at `due_us`. */
