@@ -307,16 +307,14 @@ REDLOCK_API enum redlock_status redlock_init(struct redlock_client *client,
                                              struct redlock_node *nodes, unsigned count,
                                              const struct redlock_settings *settings);
 
-/* The same for a program that is compiled with this header: it passes the sizes of its structs, and
-   where members stand that other limits move within the same size. If the library was compiled with
-   other limits, redlock_init refuses with REDLOCK_INVALID_ARGUMENT, and writes nothing but the
-   beginning of the client; else it would write beyond a struct. */
+/* The same for a program that is compiled with this header: it passes one number, made of the sizes
+   of its structs, and of where members stand that other limits move within the same size. If the
+   library was compiled with other limits, redlock_init refuses with REDLOCK_INVALID_ARGUMENT, and
+   writes nothing but the beginning of the client; else it would write beyond a struct. */
 #define REDLOCK_SIZES                                                                              \
-    ((((uint32_t)(sizeof(struct redlock_client) * 31 + sizeof(struct redlock_node)) * 31 +         \
-       (uint32_t)sizeof(struct redlock_lock)) *                                                    \
-          31 +                                                                                     \
-      (uint32_t)offsetof(struct redlock_node, address)) *                                          \
-         31 +                                                                                      \
+    (923521 * (uint32_t)sizeof(struct redlock_client) +                                            \
+     29791 * (uint32_t)sizeof(struct redlock_node) + 961 * (uint32_t)sizeof(struct redlock_lock) + \
+     31 * (uint32_t)offsetof(struct redlock_node, address) +                                       \
      (uint32_t)offsetof(struct redlock_lock, holder_left_ms))
 REDLOCK_API enum redlock_status redlock_init_sized(struct redlock_client *client,
                                                    const struct redlock_io *io,
