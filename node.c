@@ -467,9 +467,9 @@ static redlock_mask rl_send_message(struct redlock_client *c, struct rl_message 
     return (redlock_mask)sent;
 }
 
-/* Only if the reply is awaited: else the script that follows a refused hash comes too late. The lock
-   is complete then, so the release may be lost; or a waiter of the same client has asked before the
-   key was gone, and no server tells it of the end. R11 */
+/* Whether a script may go by its hash: only if the reply is awaited. Else the script that follows a
+   refused hash comes too late: the lock is complete, so the release may be lost; or a waiter of the
+   same client has asked before the key was gone, and no server tells the waiter of that. R11 */
 static int rl_may_send_hash(const struct redlock_lock *lock, unsigned round)
 {
     if (round == RL_NO_REPLY)
@@ -812,8 +812,9 @@ static enum rl_vote rl_lock_replied(struct redlock_client *c, struct redlock_nod
         return vote;
     node->priv.reconnect = 1;
     node->priv.failures = node->priv.retried_at_once = 0;
-    /* The server, or a proxy, does not know or permit hashes, or has forgotten the script, which
-       follows. But behind some other error a gate may have run, and would run twice. R9, R11 */
+    /* The server, or a proxy in front of it, does not know or permit hashes, or has forgotten the
+       script. The script follows; but not that of a gate, if the error does not say that the hash was
+       refused: the gate may have run, and would run twice. R9, R11 */
     if (!REDLOCK_MINIMAL && by_hash && item->kind == RESP_ERROR) {
         rl_set(&c->priv.refuse_hashes, node->priv.bit);
         if (command != RL_GATE || vote == RL_DENIED || rl_is_error(item, "NOSCRIPT\0"))

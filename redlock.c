@@ -571,7 +571,7 @@ REDLOCK_PRIVATE void rl_owe(struct redlock_client *c, struct redlock_lock *lock)
     rl_clear(&lock->priv.unanswered, unanswered);
 }
 
-/* A node has replied to a repeated release. Behind a native one the script follows at once. R4 */
+/* A node has replied to a repeated release. Where that decides nothing the script follows at once. R4 */
 static void rl_owed_replied(const struct redlock_client *c, struct redlock_owed *owed, unsigned bit,
                             const struct rl_reply *reply)
 {

@@ -301,8 +301,8 @@ unsigned job_signal(int number, pid_t except, uint64_t until_us)
     int stops = is_ending(number);
     struct process *list;
     unsigned members, living = 0, i;
-    /* 1: the command is in the list, or needs no signal of its own. redlock does not know whether the command has ended, and its number
-       may be that of another process by now. */
+    /* 1: the command is in the list, or is not to be signalled beside it: it has ended; or this is redlock, which does not know
+       whether the command has ended, and its number may be that of another process by now. */
     int has_command = job.has_ended || getpid() == job.keeper;
 
     if (job.is_plain) {

@@ -595,8 +595,8 @@ static int failure(void)
     return failure_status(faults);
 }
 
-/* 0: at least one of the names, or of what the patterns have found, is held; of slots: all of them. 1: else. An unknown one fails
-   only if the answer depends on it. */
+/* 0: at least one of the names, or of what the patterns have found, is held; of slots: all of them. 1: else. A lock of which
+   nobody knows whether it is held is a failure only if the answer depends on it. */
 static int answer(void)
 {
     unsigned n, held, unknown, wanted = options.slots > 0 ? (unsigned)options.slots : 1;

@@ -1525,7 +1525,7 @@ static void foreign_proc(void)
     ok(strstr(wrote(run, 'o'), "none\nalive\n") != NULL,
        "no process of the job is left then, and another one is: %s", wrote(run, 'o'));
     setup.instead = "unshare";
-    /* The search for leaks needs a process of its own, which cannot be started there. */
+    /* The search for leaks starts a process, and none can be started there. */
     setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
     is_int(redlock("-Urp", program, "run", "x", "true", NULL), 71,
            "only the children would be in a PID namespace: 71");

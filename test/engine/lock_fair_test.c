@@ -1407,7 +1407,8 @@ static void r11_the_gate_by_hash(int denied)
     }
 }
 
-/* Servers that know no hashes: the next attempt is the script. It is not the same one: the gate may have run behind such an error. */
+/* Servers that know no hashes: the script comes with the next attempt. In the same one it might run twice, because the gate may have
+   run behind such an error. */
 static void r11_a_gate_without_hashes(void)
 {
     int i, n;
@@ -1425,8 +1426,8 @@ static void r11_a_gate_without_hashes(void)
     is_int((int)fake_keys_left(), 0, "r11: no key is left");
 }
 
-/* The servers refuse the hash of a release without a wait. Its own waiter, which the servers do not tell, must not have asked before
-   the script came. */
+/* The servers refuse the hash of a release without a wait. A waiter of the same client, which the servers do not tell, must not have
+   asked before the script came. */
 static void r11_a_hand_off_without_a_wait(int denied)
 {
     static struct redlock_lock next;

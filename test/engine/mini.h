@@ -66,7 +66,7 @@ struct mini_server {
     int no_pttl;       /* PTTL is not permitted */
     int native;        /* release commands: 1 DELIFEQ, 2 DELEX, 4 forgets scripts, or their sum */
     int no_native;     /* they are not permitted */
-    const char *no_hash; /* the reply to EVALSHA, which it does not know; NULL: it does */
+    const char *no_hash; /* the reply to EVALSHA of a server that does not know it; NULL: it knows it */
     int no_queue;      /* the commands of a wait queue are not permitted */
     int tells_caller;  /* as Redis 6.0: a script that changes a key also notifies its caller */
     struct mini_waiter waiters[MINI_WAITERS];

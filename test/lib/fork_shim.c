@@ -1,10 +1,9 @@
 /* fork_shim.c - preloaded into a program, it lets the first or second fork fail (REDLOCK_FORK=fail1, fail2), or sends SIGTERM
    or SIGALRM just before that fork (term1, term2, alrm1, alrm2), or SIGTERM before execvp (exec), or pauses for 3 s (wait1, wait2).
-   With REDLOCK_FORK=hang each
-   process that the program has forked hangs in poll. With REDLOCK_FORK=list such a process creates the file that LISTED names
-   when it has listed a folder, and waits for that of TELL; with REDLOCK_FORK=nofolder it can list no folder; with
-   REDLOCK_FORK=stray it kills with SIGKILL only its children, and creates the file that STRAY names instead of killing another
-   process. The resolver takes a minute for the name "hangs.invalid";
+   With REDLOCK_FORK=hang each process that the program has forked hangs in poll. With REDLOCK_FORK=list such a process creates
+   the file that LISTED names when it has listed a folder, and waits for that of TELL; with REDLOCK_FORK=nofolder it can list no
+   folder; with REDLOCK_FORK=stray it kills with SIGKILL only its children, and creates the file that STRAY names instead of killing
+   another process. The resolver takes a minute for the name "hangs.invalid";
    REDLOCK_HOSTS names a file with lines of a name and its numeric addresses. With REDLOCK_SKIP a sleep of eight seconds or more
    returns at once, and the clocks of the process move on by its length; not of processes that it has forked. A wait for a
    server must be shorter: were it skipped, a busy machine would seem to lose its servers. REDLOCK_SUSPENDED names a file with
