@@ -561,7 +561,7 @@ static void rl_read_clock(struct redlock_client *c, uint64_t moment_us)
 
     if (now_us > moment_us && now_us - moment_us > c->priv.settings.node_timeout_ms * RL_MS_US / 4)
         rl_time_none(c);
-    rl_set_now(c);
+    c->priv.now_us = now_us;
 }
 
 /* A tick whose time has come first reads what has come: no node is late whose reply is here. R3,
