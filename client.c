@@ -582,11 +582,16 @@ static void rl_read_what_is_due(struct redlock_client *c)
 /* Takes note of what has happened at the nodes since the last tick. */
 static void rl_look_at_nodes(struct redlock_client *c)
 {
-    int late = rl_past(c, c->priv.due_us);
-    struct redlock_node *node = c->priv.nodes, *end = node + c->priv.count;
+    unsigned replied = c->priv.replied;
+    unsigned nodes = rl_past(c, c->priv.due_us) ? c->priv.all : replied;
+    struct redlock_node *node = c->priv.nodes;
 
-    for (; node < end; node++)
-        rl_node_tick(c, node, late);
+    c->priv.replied = 0;
+    for (; nodes != 0; nodes >>= 1, replied >>= 1, node++)
+        if (replied & 1)
+            rl_node_replied(c, node);
+        else if (nodes & 1)
+            rl_node_late(c, node);
     rl_tell_broken(c);
     if (c->priv.wanted != 0)
         rl_connect(c, c->priv.wanted, 0);

@@ -403,7 +403,7 @@ REDLOCK_PRIVATE void rl_connect_if_due(struct redlock_client *c, struct redlock_
                                        uint64_t too_late_us);
 
 /* The moment from which on a node has owed a reply or a connection, or has taken no bytes, for too
-   long; REDLOCK_NEVER if it owes nothing, or has replied since the last tick. R5 */
+   long; REDLOCK_NEVER if it owes nothing. Not for one in `replied`. R5 */
 REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
                                           const struct redlock_node *node);
 
@@ -424,9 +424,11 @@ REDLOCK_PRIVATE int rl_node_reply(struct redlock_client *c, struct redlock_node 
 /* Those of the nodes that have no vote now. R14 */
 REDLOCK_PRIVATE unsigned rl_without_vote(const struct redlock_client *c, unsigned nodes);
 
-/* Measures the round trip, and ends the handshake. If `late`, because a time is over, a node that
-   stalls is disconnected. R5 */
-REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node *node, int late);
+/* A node has replied since the last tick: measures the round trip, and ends the handshake. */
+REDLOCK_PRIVATE void rl_node_replied(struct redlock_client *c, struct redlock_node *node);
+
+/* A node has not replied since the last tick: disconnects it if it stalls. R5 */
+REDLOCK_PRIVATE void rl_node_late(struct redlock_client *c, struct redlock_node *node);
 
 /* ---- Locks (redlock.c) ---------------------------------------------------------------------- */
 

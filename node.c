@@ -328,7 +328,8 @@ static void rl_node_broke(struct redlock_client *c, struct redlock_node *node, e
     memset(&node->priv.reader, 0, sizeof node->priv.reader);
     rl_set_state(c, node, node->priv.reconnect ? REDLOCK_NODE_IDLE : REDLOCK_NODE_DOWN);
     rl_set(&c->priv.lost_untold, bit);
-    node->priv.replied = node->priv.timed = node->priv.sampled = node->priv.was_idle = 0;
+    rl_clear(&c->priv.replied, bit);
+    node->priv.timed = node->priv.sampled = node->priv.was_idle = 0;
 }
 
 REDLOCK_PRIVATE void rl_transmit(struct redlock_client *c, struct redlock_node *node)
@@ -610,9 +611,9 @@ REDLOCK_PRIVATE void rl_node_send(struct redlock_client *c, struct redlock_node 
 
 /* Notes a reply, before it can break the connection. If the oldest request is timed, this ends its
    round trip. */
-static void rl_note_reply(struct redlock_node *node)
+static void rl_note_reply(struct redlock_client *c, struct redlock_node *node)
 {
-    node->priv.replied = 1;
+    rl_set(&c->priv.replied, node->priv.bit);
     node->priv.was_idle = 0;
     if (node->priv.timed == 1) {
         node->priv.timed = 0;
@@ -867,7 +868,7 @@ static enum rl_vote rl_item_came(struct redlock_client *c, struct redlock_node *
         return RL_NONSENSE;
     }
     if (last)
-        rl_note_reply(node);
+        rl_note_reply(c, node);
     if (reply->command >= RL_HELLO) {
         if (!rl_handshake_replied(c, node, reply->command))
             return RL_NONSENSE;
@@ -974,8 +975,7 @@ REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
     /* A connection that was idle may be half open: then it is connected again at once. R5 */
     if (node->priv.was_idle)
         rl_not_after(&due_us, node->priv.changed_us + (node->rtt_us + node->priv.timeout_us) / 2);
-    if (node->priv.replied ||
-        (c->priv.lost_untold & node->priv.bit)) /* it is disconnected already */
+    if (c->priv.lost_untold & node->priv.bit) /* it is disconnected already */
         return REDLOCK_NEVER;
     if (rl_jams(c, node))
         rl_not_after(&due_us, c->priv.jammed_us + rl_jam_us(c) + 1);
@@ -1038,18 +1038,21 @@ static enum rl_error rl_stall_error(const struct redlock_client *c, const struct
                                                   : RL_NO_REPLY_IN_TIME;
 }
 
-REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node *node, int late)
+REDLOCK_PRIVATE void rl_node_late(struct redlock_client *c, struct redlock_node *node)
 {
-    if (late && rl_past(c, rl_node_stall_us(c, node))) {
-        if (node->priv.was_idle) /* or it is farther away than before. R15 */
-            rl_set_timeout(c, node, 2 * node->priv.timeout_us);
-        rl_node_broke(c, node, rl_stall_error(c, node));
-    }
+    if (!rl_past(c, rl_node_stall_us(c, node)))
+        return;
+    if (node->priv.was_idle) /* or it is farther away than before. R15 */
+        rl_set_timeout(c, node, 2 * node->priv.timeout_us);
+    rl_node_broke(c, node, rl_stall_error(c, node));
+}
+
+REDLOCK_PRIVATE void rl_node_replied(struct redlock_client *c, struct redlock_node *node)
+{
     if (node->priv.sampled)
         rl_measure(c, node);
-    if (node->priv.replied)
-        node->priv.changed_us = c->priv.now_us;
-    node->priv.replied = node->priv.sampled = 0;
+    node->priv.sampled = 0;
+    node->priv.changed_us = c->priv.now_us;
     if (node->state == REDLOCK_NODE_HANDSHAKE && node->priv.handshake == RL_READY &&
         node->priv.count == 0)
         rl_make_ready(c, node);

@@ -58,7 +58,6 @@ struct redlock_node_private {
     uint16_t cursor;     /* in the client's send buffer: what is before it was sent to this node */
 
     /* The round trip. R15 */
-    uint8_t replied; /* 1: a reply has come since the last tick */
     uint8_t sampled; /* 1: the reply to the timed request has come since the last tick */
     uint8_t timed;   /* which request is timed, counted from the oldest, which is 1; 0: none */
     uint32_t variation_us; /* smoothed */
@@ -190,6 +189,7 @@ struct redlock_client_private {
     redlock_mask all;         /* all nodes */
     redlock_mask in[5];       /* the nodes in each state: enum redlock_node_state */
     redlock_mask lost_untold; /* nodes whose connection broke, before the locks have noted it */
+    redlock_mask replied;     /* nodes that have replied since the last tick */
     redlock_mask full;        /* nodes that had no free request, until one is answered */
     /* Each of these sets begins anew with the connection of a node. R11 */
     redlock_mask have_script[3]; /* sent the script of RL_DELETE; RL_GATE; RL_LEAVE and RL_BACK */

@@ -86,7 +86,7 @@ R4|redlock.c|s/if \(state == RL_RELEASING \|\| state == RL_ROLLING_BACK\)(\s+rl_
 R4|redlock.c|s/lock->priv.attempt.release_failed \| unanswered/lock->priv.attempt.release_failed/|nor is no reply
 R4|redlock.c|s/rl_past\(c, owed->until_us\)/0/|releases are owed until the key has expired
 R4|redlock.c|s/ \|\| lock->token_is_label\)/)/|no release is repeated if the token is the caller's
-R5|node.c|s/node->priv.replied \|\|\s+\(c->priv.lost_untold & node->priv.bit\)/node->priv.replied/|a broken connection does not stall, too
+R5|node.c|s/if \(c->priv.lost_untold & node->priv.bit\)/if (0)/|a broken connection does not stall, too
 R5|redlock.c|s/\(state == RL_ASKING && rl_is_failing\(node\)\)/0/|a node that failed before counts as failed
 R5|node.c|s/node->priv.denied && (!quorum)/$1/|only nodes that deny the client are tried again soon
 R5|redlock.c|s/rl_forget\(c, lock\);(\s+lock->valid_until_us = 0;)/lock->priv.unanswered = 0;$1/|late answers are not votes

@@ -793,7 +793,7 @@ static void time_of_a_jam(void)
     client.priv.lost_untold = 0; /* what that run has left */
     connect_node(0);
     nodes[0].priv.count = 1;
-    nodes[0].priv.changed_us = nodes[0].priv.replied = 0;
+    nodes[0].priv.changed_us = client.priv.replied = 0;
     free_us = rl_node_stall_us(&client, &nodes[0]);
     client.priv.jammed = 1;
     is_int((long)rl_node_stall_us(&client, &nodes[0]), (long)free_us,
