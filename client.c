@@ -631,16 +631,6 @@ static void rl_nodes_due(struct redlock_client *c)
     }
 }
 
-/* When a release is sent again. */
-static void rl_owed_due(struct redlock_client *c)
-{
-    const struct redlock_owed *owed = c->priv.owed;
-
-    for (; owed < c->priv.owed + REDLOCK_OWED_MAX; owed++)
-        if ((owed->unsent & ~owed->unanswered) != 0)
-            rl_client_due(c, owed->due_us);
-}
-
 /* When the first lock that waits must be stepped. */
 static void rl_locks_due(struct redlock_client *c)
 {
@@ -650,6 +640,8 @@ static void rl_locks_due(struct redlock_client *c)
 
 uint64_t redlock_tick(struct redlock_client *client)
 {
+    uint64_t owed_us;
+
     if (rl_is_forked(client)) {
         rl_end_forked(client);
         return REDLOCK_NEVER;
@@ -660,6 +652,7 @@ uint64_t redlock_tick(struct redlock_client *client)
     rl_look_at_nodes(client);
     rl_client_wake(client);
     rl_turn_all(client);
+    owed_us = rl_owed_tick(client);
     rl_send_unsent(client);
     if (rl_past(client, client->priv.due_us))
         client->priv.due_us = REDLOCK_NEVER; /* all that was due is done */
@@ -667,10 +660,9 @@ uint64_t redlock_tick(struct redlock_client *client)
         rl_client_due(client, client->priv.now_us + RL_MS_US); /* if more such ticks follow */
         return 0; /* a lock is complete; there is room again; a connection broke */
     }
-    client->priv.due_us = REDLOCK_NEVER;
+    client->priv.due_us = owed_us;
     rl_nodes_due(client);
     rl_locks_due(client);
-    rl_owed_due(client);
     if (client->priv.due_us == REDLOCK_NEVER)
         return REDLOCK_NEVER;
     return rl_past(client, client->priv.due_us) ? 0 : client->priv.due_us - client->priv.now_us;

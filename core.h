@@ -561,8 +561,11 @@ REDLOCK_PRIVATE void rl_roll_back(struct redlock_client *c, struct redlock_lock 
 REDLOCK_PRIVATE void rl_lock_finish(struct redlock_client *c, struct redlock_lock *lock,
                                     enum redlock_status status);
 
-/* Steps all that can go on now, and sends what is owed. */
+/* Steps all that can go on now. */
 REDLOCK_PRIVATE void rl_turn_all(struct redlock_client *c);
+
+/* Repeats the releases that are due. Returns when the next one is. R4 */
+REDLOCK_PRIVATE uint64_t rl_owed_tick(struct redlock_client *c);
 
 /* ---- A held lock (hold.c) ------------------------------------------------------------------- */
 

@@ -582,27 +582,37 @@ static void rl_owed_replied(const struct redlock_client *c, struct redlock_owed 
         rl_clear(&owed->unsent, bit);
 }
 
-/* Repeats the releases that are due. R4 */
-static void rl_owed_tick(struct redlock_client *c)
+/* A release is due: it is sent again, or its keys have expired. R4 */
+static void rl_repeat_release(struct redlock_client *c, struct redlock_owed *owed)
+{
+    unsigned nodes = owed->unsent & ~(unsigned)owed->unanswered;
+
+    if (rl_past(c, owed->until_us)) {
+        owed->unsent = 0;
+        return;
+    }
+    if (owed->times < UINT8_MAX)
+        owed->times++;
+    owed->due_us = c->priv.now_us + rl_backoff_us(c, &rl_repeats, owed->times);
+    rl_connect(c, nodes, 0);
+    rl_set(&owed->unanswered,
+           rl_send(c, owed, nodes & rl_ready_for_releases(c), owed->command, RL_OWED));
+}
+
+REDLOCK_PRIVATE uint64_t rl_owed_tick(struct redlock_client *c)
 {
     struct redlock_owed *owed = c->priv.owed;
+    uint64_t next_us = REDLOCK_NEVER;
 
     for (; owed < c->priv.owed + REDLOCK_OWED_MAX; owed++) {
-        unsigned nodes = owed->unsent & ~(unsigned)owed->unanswered;
-
-        if (owed->unsent == 0 || !rl_past(c, owed->due_us))
+        if (owed->unsent == 0)
             continue;
-        if (rl_past(c, owed->until_us)) {
-            owed->unsent = 0;
-            continue;
-        }
-        if (owed->times < UINT8_MAX)
-            owed->times++;
-        owed->due_us = c->priv.now_us + rl_backoff_us(c, &rl_repeats, owed->times);
-        rl_connect(c, nodes, 0);
-        rl_set(&owed->unanswered,
-               rl_send(c, owed, nodes & rl_ready_for_releases(c), owed->command, RL_OWED));
+        if (rl_past(c, owed->due_us))
+            rl_repeat_release(c, owed);
+        if ((owed->unsent & ~owed->unanswered) != 0)
+            rl_not_after(&next_us, owed->due_us);
     }
+    return next_us;
 }
 
 /* ---- Roll back, and retry -------------------------------------------------------------------- */
@@ -1383,5 +1393,4 @@ REDLOCK_PRIVATE void rl_turn_all(struct redlock_client *c)
             break;
         }
     }
-    rl_owed_tick(c);
 }
