@@ -577,8 +577,9 @@ REDLOCK_PRIVATE uint32_t rl_token_generation(const struct redlock_lock *lock);
 REDLOCK_PRIVATE int rl_hold_repairs(const struct redlock_client *c, const struct redlock_lock *lock,
                                     const struct redlock_node *node);
 
-/* Takes what a reply says about the key on that node: its generation, whether it is a member. A yes
-   that proves nothing of the time before the round becomes RL_UNPROVED. R8, R9 */
+/* Takes what a reply to a command of RL_WRITES says about the key on that node: its generation,
+   whether it is a member. A yes that proves nothing of the time before the round becomes
+   RL_UNPROVED, and one of a node that has no vote now RL_LATER. R8, R9, R14 */
 REDLOCK_PRIVATE void rl_hold_learn(const struct redlock_client *c, struct redlock_lock *lock,
                                    const struct redlock_node *node, struct rl_reply *reply);
 

@@ -84,12 +84,19 @@ static void rl_learn_generation(struct redlock_lock *lock, const struct redlock_
 REDLOCK_PRIVATE void rl_hold_learn(const struct redlock_client *c, struct redlock_lock *lock,
                                    const struct redlock_node *node, struct rl_reply *reply)
 {
-    if (reply->vote == RL_YES && rl_is(reply->command, RL_EXTENDS))
-        rl_learn_generation(lock, node, reply, (uint32_t)node->priv.reader.item.integer);
-    else if (reply->vote == RL_YES && rl_is(reply->command, RL_ACQUIRES))
-        rl_learn_generation(lock, node, reply, rl_token_generation(lock));
-    else if (reply->vote == RL_NO && rl_is(reply->command, RL_EXTENDS))
+    int extends = rl_is(reply->command, RL_EXTENDS);
+
+    if (reply->vote == RL_NO && extends)
         rl_learn_loss(c, lock, node, reply->command);
+    if (reply->vote != RL_YES)
+        return;
+    if (extends)
+        rl_learn_generation(lock, node, reply, (uint32_t)node->priv.reader.item.integer);
+    else if (reply->command != RL_CONFIRM)
+        rl_learn_generation(lock, node, reply, rl_token_generation(lock));
+    /* It may have lost keys. For an extension rl_extension_begin has decided that. R14 */
+    if (!extends && !rl_may_vote(c, node))
+        reply->vote = RL_LATER;
 }
 
 /* While the lock is valid, slower nodes still become members; and so they do while the nodes agree

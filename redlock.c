@@ -1164,11 +1164,8 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
         rl_set(&lock->priv.unsent, bit);
     } else {
         rl_clear(&lock->priv.attempt.release_failed, bit);
-        rl_hold_learn(c, lock, node, reply);
-        /* It may have lost keys. For an extension rl_extension_begin has decided that. R14 */
-        if (reply->vote == RL_YES && rl_is(reply->command, RL_WRITES & ~RL_EXTENDS) &&
-            !rl_may_vote(c, node))
-            reply->vote = RL_LATER;
+        if (rl_is(reply->command, RL_WRITES))
+            rl_hold_learn(c, lock, node, reply);
         if (now || rl_is_held(lock))
             rl_count_vote(c, lock, node, reply);
         if (!now)

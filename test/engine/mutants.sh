@@ -224,14 +224,14 @@ R12|command.c|s/if \(rl_is_unclear_denial\(text\)\)/if (0)/|the error names the 
 R13|node.c|s/other->priv.last_run == node->priv.run/0/|one server, one vote
 R13|node.c|s/other->priv.last_run == node->priv.run/rl_is_up(other) \&\& $&/|one server, one vote, also when the first address is disconnected
 R13|node.c|s/node->priv.run = node->priv.last_run = 0;/node->priv.run = 0;/|a node that leads to another server than before is not that one any more
-R14|redlock.c|s/rl_is\(reply->command, RL_WRITES & ~RL_EXTENDS\)/0/|a quarantined server has no vote in an acquire
+R14|hold.c|s/!extends && !rl_may_vote\(c, node\)/0/|a quarantined server has no vote in an acquire
 R14|node.c|s/ \+ 2000000;/;/|2 s are added to the quarantine, because uptime has whole seconds
 R14|node.c|s/wait_us > age_us/0/|the quarantine ends sooner for a server that is older
 R14|hold.c|s/rl_without_vote\(c, c->priv.all & ~\(unsigned\)lock->members\)/0/|in an extension it has one as a member only, and a round that began before it votes makes it none
 R14|client.c|s/if \(!\(lock->members >> i & 1\)\)\s+lock->generation\[i\] = 0;/;/|an adopter takes no generation of a node that is no member
-R14|redlock.c|s/RL_WRITES & ~RL_EXTENDS/RL_WRITES/|but there it has one: a held lock survives when all servers restart, one after the other
+R14|hold.c|s/!extends && (!rl_may_vote\(c, node\))/$1/|but there it has one: a held lock survives when all servers restart, one after the other
 R14|hold.c|s/c->priv.all & ~\(unsigned\)lock->members\)\)/c->priv.all))/|also in the next round
-R14|redlock.c|s/rl_is\(reply->command, RL_WRITES & ~RL_EXTENDS\) &&/!rl_is(reply->command, RL_EXTENDS) \&\&/|its reply to a release counts
+R14|redlock.c|s/if \(rl_is\(reply->command, RL_WRITES\)\)(\s+rl_hold_learn)/$1/|its reply to a release counts
 R14|client.c|s/longest_ms != 0 && lock->ttl_ms > longest_ms/0/|no TTL above longest_ttl_ms
 R10|client.c|s/if \(lock->extended >= client->[^)]*\)[^;]*;//|the limit of extensions
 R10|hold.c|s/lock->extended\+\+;/;/|extensions are counted
