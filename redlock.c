@@ -672,8 +672,9 @@ static int rl_roll_back_step(struct redlock_client *c, struct redlock_lock *lock
     rl_ask_nodes(c, lock);
     if (rl_awaits_rollback(c, lock))
         return 0;
-    rl_clear(&lock->priv.unsent, rl_send(c, lock, lock->priv.unsent & rl_ready_for_releases(c),
-                                         rl_releasing_command(c, lock), RL_NO_REPLY));
+    if (lock->priv.unsent != 0)
+        rl_clear(&lock->priv.unsent, rl_send(c, lock, lock->priv.unsent & rl_ready_for_releases(c),
+                                             rl_releasing_command(c, lock), RL_NO_REPLY));
     if (rl_unsent_up(c, lock) != 0 && lock->priv.outcome != REDLOCK_LOST &&
         !rl_past(c, lock->priv.due_us))
         return 0; /* a loss is reported at once */
