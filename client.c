@@ -138,7 +138,7 @@ enum redlock_status redlock_init_sized(struct redlock_client *client, const stru
 {
     enum redlock_status status = REDLOCK_OK;
     struct redlock_node *node;
-    unsigned bad;
+    unsigned bad, list;
 
     if (client == NULL)
         return REDLOCK_INVALID_ARGUMENT;
@@ -181,6 +181,8 @@ enum redlock_status redlock_init_sized(struct redlock_client *client, const stru
     client->priv.nodes = nodes;
     client->priv.all = client->priv.in[REDLOCK_NODE_IDLE] = (redlock_mask)((1UL << count) - 1);
     client->priv.quorum = (uint8_t)client->priv.settings.quorum;
+    for (list = RL_LINE; list <= RL_DONE; list++)
+        rl_list(client, list)->end = &rl_list(client, list)->first;
     for (node = nodes; node < nodes + count; node++) {
         node->priv.tracks = (uint8_t)(REDLOCK_FAIR && client->priv.settings.fair);
         rl_set_timeout(client, node, 0);

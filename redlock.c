@@ -1302,13 +1302,12 @@ REDLOCK_PRIVATE void rl_lock_set_due(struct redlock_client *c, struct redlock_lo
 REDLOCK_PRIVATE void rl_lock_move(struct redlock_client *c, struct redlock_lock *lock,
                                   unsigned where)
 {
-    struct redlock_lock *next = lock->priv.next, *prev = lock->priv.prev;
+    struct redlock_lock *next = lock->priv.next;
     struct redlock_list *list;
 
     if (lock->priv.list != RL_NOWHERE) {
-        list = rl_list(c, lock->priv.list);
-        *(prev != NULL ? &prev->priv.next : &list->first) = next;
-        *(next != NULL ? &next->priv.prev : &list->last) = prev;
+        *lock->priv.link = next;
+        *(next != NULL ? &next->priv.link : &rl_list(c, lock->priv.list)->end) = lock->priv.link;
     }
     rl_heap_remove(c, lock);
     lock->priv.list = (uint8_t)where;
@@ -1316,9 +1315,9 @@ REDLOCK_PRIVATE void rl_lock_move(struct redlock_client *c, struct redlock_lock 
         return;
     list = rl_list(c, where);
     lock->priv.next = NULL;
-    lock->priv.prev = list->last;
-    *(list->last != NULL ? &list->last->priv.next : &list->first) = lock;
-    list->last = lock;
+    lock->priv.link = list->end;
+    *list->end = lock;
+    list->end = &lock->priv.next;
     if ((where == RL_LINE || where == RL_WAIT || where == RL_WAIT_HELD) &&
         lock->priv.due_us != REDLOCK_NEVER)
         c->priv.first_due = rl_heap_meld(c->priv.first_due, lock);

@@ -71,9 +71,9 @@ struct redlock_node_private {
 /* Of a lock. */
 struct redlock_lock_private {
     uint8_t state;  /* enum rl_state */
-    uint8_t list;   /* enum rl_list: the list that `next` and `prev` belong to */
+    uint8_t list;   /* enum rl_list: the list that `next` and `link` belong to */
     int8_t outcome; /* enum redlock_status: how the operation will end; PENDING: not decided */
-    struct redlock_lock *next, *prev;
+    struct redlock_lock *next, **link; /* `link`: the pointer to this lock, of its list */
     struct {
         struct redlock_lock *child, *next, *prev; /* `prev`: the parent, of a first child */
     } heap; /* of locks that are due at some time, see redlock.c */
@@ -153,7 +153,7 @@ struct redlock_lock_private {
 
 /* Locks in the same state of waiting: enum rl_list in core.h. */
 struct redlock_list {
-    struct redlock_lock *first, *last;
+    struct redlock_lock *first, **end; /* `end`: the pointer that gets the next lock */
 };
 
 /* A release that is repeated until each node has answered it. R4 */
