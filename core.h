@@ -416,8 +416,14 @@ REDLOCK_PRIVATE void rl_track(struct redlock_client *c, unsigned nodes);
    takes. */
 REDLOCK_PRIVATE void rl_node_send(struct redlock_client *c, struct redlock_node *node);
 
-/* The next reply that a lock waits for; 0: none. Reads from the socket, `in->reads` times at most;
-   then it tells what a broken connection owes: RL_UNANSWERED. */
+/* Whether there is more to take: bytes, reads, or what a broken connection owes. */
+static inline int rl_has_more(const struct redlock_node *node, const struct rl_input *in)
+{
+    return rl_is_up(node) ? in->at != in->end || in->reads > 0 : node->priv.count > 0;
+}
+
+/* If rl_has_more: takes one item of a reply, and reads from the socket for it; or a request of a
+   broken connection, which is RL_UNANSWERED. 0: that was no reply that a lock waits for. */
 REDLOCK_PRIVATE int rl_node_reply(struct redlock_client *c, struct redlock_node *node,
                                   struct rl_input *in, struct rl_reply *reply);
 

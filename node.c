@@ -885,23 +885,17 @@ static enum rl_vote rl_item_came(struct redlock_client *c, struct redlock_node *
     return vote;
 }
 
-/* The next reply that a broken connection owes: it is RL_UNANSWERED. */
-static int rl_next_unanswered(struct redlock_node *node, struct rl_reply *reply)
+/* The oldest request of a broken connection is RL_UNANSWERED. */
+static void rl_leave_unanswered(struct redlock_node *node, struct rl_reply *reply)
 {
-    while (node->priv.count > 0) {
-        struct redlock_request *request = rl_request(node, 0);
+    struct redlock_request *request = rl_request(node, 0);
 
-        reply->owner = request->owner;
-        reply->command = rl_command_of(request);
-        reply->round = request->round;
-        reply->vote = RL_UNANSWERED;
-        request->repeats = 1;
-        rl_request_pop(node);
-        if (reply->owner == NULL)
-            continue;
-        return 1;
-    }
-    return 0;
+    reply->owner = request->owner;
+    reply->command = rl_command_of(request);
+    reply->round = request->round;
+    reply->vote = RL_UNANSWERED;
+    request->repeats = 1;
+    rl_request_pop(node);
 }
 
 /* 0: there is no more to read now. */
@@ -909,8 +903,7 @@ static int rl_receive(struct redlock_client *c, struct redlock_node *node, struc
 {
     int moved, silent;
 
-    if (in->reads == 0)
-        return 0;
+    in->reads--;
     silent = node->state == REDLOCK_NODE_HANDSHAKE && node->error[0] == '\0';
     moved = c->priv.io->receive(c->priv.io->context, node, c->priv.input, sizeof c->priv.input);
     if (moved < 0 && silent) { /* the text of `receive` says less */
@@ -919,9 +912,10 @@ static int rl_receive(struct redlock_client *c, struct redlock_node *node, struc
     } else if (moved < 0) {
         rl_node_broke(c, node, RL_CONNECTION_LOST);
     }
+    if (moved < (int)sizeof c->priv.input)
+        in->reads = 0;
     if (moved <= 0)
         return 0;
-    in->reads = moved < (int)sizeof c->priv.input ? 0 : in->reads - 1;
     in->at = c->priv.input;
     in->end = c->priv.input + moved;
     return 1;
@@ -930,23 +924,24 @@ static int rl_receive(struct redlock_client *c, struct redlock_node *node, struc
 REDLOCK_PRIVATE int rl_node_reply(struct redlock_client *c, struct redlock_node *node,
                                   struct rl_input *in, struct rl_reply *reply)
 {
-    while (rl_is_up(node)) {
-        enum resp_event event;
+    enum resp_event event;
 
-        if (in->at == in->end && !rl_receive(c, node, in))
-            return 0;
-        event = resp_read(&node->priv.reader, &in->at, in->end);
-        if (event == RESP_MORE)
-            continue;
-        reply->vote = RL_NONSENSE;
-        if (event != RESP_BAD)
-            reply->vote = rl_item_came(c, node, event == RESP_REPLY, reply);
-        if (reply->vote == RL_NONSENSE)
-            rl_node_broke(c, node, event == RESP_BAD ? RL_NOT_RESP : RL_UNEXPECTED_REPLY);
-        else if (reply->owner != NULL)
-            return 1;
+    if (!rl_is_up(node)) {
+        rl_leave_unanswered(node, reply);
+        return reply->owner != NULL;
     }
-    return rl_next_unanswered(node, reply);
+    if (in->at == in->end && !rl_receive(c, node, in))
+        return 0;
+    event = resp_read(&node->priv.reader, &in->at, in->end);
+    if (event == RESP_MORE)
+        return 0;
+    reply->vote = RL_NONSENSE;
+    if (event != RESP_BAD)
+        reply->vote = rl_item_came(c, node, event == RESP_REPLY, reply);
+    if (reply->vote != RL_NONSENSE)
+        return reply->owner != NULL;
+    rl_node_broke(c, node, event == RESP_BAD ? RL_NOT_RESP : RL_UNEXPECTED_REPLY);
+    return 0;
 }
 
 /* ---- Time ----------------------------------------------------------------------------------- */

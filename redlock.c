@@ -1212,8 +1212,9 @@ REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_no
     struct rl_input in = {NULL, NULL, reads};
     struct rl_reply reply;
 
-    while (rl_node_reply(c, node, &in, &reply))
-        rl_replied(c, node, &reply);
+    while (rl_has_more(node, &in))
+        if (rl_node_reply(c, node, &in, &reply))
+            rl_replied(c, node, &reply);
 }
 
 REDLOCK_PRIVATE void rl_tell_broken(struct redlock_client *c)

@@ -90,7 +90,7 @@ R5|node.c|s/if \(c->priv.lost_untold & node->priv.bit\)/if (0)/|a broken connect
 R5|redlock.c|s/\(state == RL_ASKING && rl_is_failing\(node\)\)/0/|a node that failed before counts as failed
 R5|node.c|s/node->priv.denied && (!quorum)/$1/|only nodes that deny the client are tried again soon
 R5|redlock.c|s/rl_forget\(c, lock\);(\s+lock->valid_until_us = 0;)/lock->priv.unanswered = 0;$1/|late answers are not votes
-R5|node.c|s/return rl_next_unanswered\(node, reply\);/return 0;/|locks that wait for a broken connection get a failure
+R5|node.c|s/(rl_leave_unanswered\(node, reply\);\s+)return reply->owner != NULL;/$1return 0;/|locks that wait for a broken connection get a failure
 R5|node.c|s/if \(reply->vote == RL_NONSENSE\)(\s+rl_node_broke)/if (event == RESP_BAD)$1/|nonsense disconnects
 R5|node.c|s/late && rl_past\(c, rl_node_stall_us\(c, node\)\)/0/|the stall
 R5|client.c|s/redlock_handle_events\(c, i, REDLOCK_READABLE \| REDLOCK_WRITABLE\);/;/|replies that arrived while the program did not call the library are not late

@@ -509,7 +509,9 @@ static void hear(unsigned i, int reading)
     uint64_t number = 0;
 
     memset(&expected, 0, sizeof expected);
-    while (rl_node_reply(&client, node, &in, &reply)) {
+    while (rl_has_more(node, &in)) {
+        if (!rl_node_reply(&client, node, &in, &reply))
+            continue;
         if (!(end->up ? next_heard(end, &expected, &number) : next_unanswered(end, &expected))) {
             wrong("no reply is delivered without a requester");
             return;
@@ -737,7 +739,7 @@ static void failures_before_a_reconnect(void)
     rl_connect_if_due(&client, node, 0);
     is_int(node->state, REDLOCK_NODE_IDLE, "no reconnect before the lock has the failure");
     is_int(rl_node_reply(&client, node, &none, &reply), 1, "the lock gets the failure");
-    is_int(rl_node_reply(&client, node, &none, &reply), 0, "the lock gets the failure once");
+    is_int(rl_has_more(node, &none), 0, "the lock gets the failure once");
     rl_connect_if_due(&client, node, 0);
     is_int(node->state, REDLOCK_NODE_DOWN, "then there is a reconnect, which fails");
 }
