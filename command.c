@@ -136,9 +136,9 @@ enum {
     RL_LONGEST_FENCE = 48 + 17 + 2 * 17 + 18 + sizeof rl_fence_suffix + sizeof rl_fence_script +
                        REDLOCK_KEY_MAX + RL_HEAD_SIZE,
     RL_LONGEST_LOCK = RL_LONGEST_DELETE > RL_LONGEST_EXTEND ? RL_LONGEST_DELETE : RL_LONGEST_EXTEND,
-    /* the name takes 23, and each further number 17 */
-    RL_LONGEST_GATE =
-        RL_LONGEST_FENCE + sizeof rl_gate_script - sizeof rl_fence_script + 23 + 4 * 17,
+    /* the name takes 23, each further number 17, and the words around the lease 8 */
+    RL_LONGEST_GATE = RL_LONGEST_FENCE + sizeof rl_gate_script - sizeof rl_fence_script + 23 +
+                      4 * 17 + 8 + REDLOCK_KEY_MAX + RL_LEASE_TAIL,
     RL_LONGEST_SINGLE =
         !REDLOCK_MINIMAL && RL_LONGEST_FENCE > RL_LONGEST_LOCK ? RL_LONGEST_FENCE : RL_LONGEST_LOCK,
     RL_LONGEST = (REDLOCK_FAIR ? RL_LONGEST_GATE : RL_LONGEST_SINGLE) + REDLOCK_KEY_MAX +

@@ -74,10 +74,12 @@ check: deps-demo ## the tests in a minute or two; needs a compiler, make and red
 	    $(B)/cli/job_test | grep -vx $(CHECK_NOT:%=-e %) | sed 's,^,$(B)/cli/job_test ,'; } | \
 	    REDLOCK=$(B)/redlock test/check.sh
 
-# The smallest buffer for the texts of replies, a variant; the fewest requests; and the fewest bytes at once.
-SHORT = requests reads
+# The smallest buffer for the texts of replies, a variant; the fewest requests; the fewest bytes at once; and the smallest buffer
+# for the commands of a wait queue.
+SHORT = requests reads queue
 SHORT-requests = -DREDLOCK_PIPELINE_MAX=2
 SHORT-reads = -DREDLOCK_READ_MAX=1
+SHORT-queue = -DREDLOCK_FAIR=1 -DREDLOCK_SEND_MAX=2039
 $(B)/short/%: test/engine/lock_limits_test.c test/engine/fake.c test/engine/mini.c $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
 	gcc $(SAN) $(SHORT-$*) -O1 -g $(WARN) $(CHECKED) -I. -Itest/lib -Itest/engine $< test/engine/fake.c test/engine/mini.c $(CORE) -o $@

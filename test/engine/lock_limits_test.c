@@ -1,4 +1,4 @@
-/* lock_limits_test.c - R5, R12: what works with the smallest limits, too: two requests, or one byte that is
+/* lock_limits_test.c - R5, R12, R19: what works with the smallest limits, too: two requests, or one byte that is
    read at once (`make test-short`).
 
    SPDX-FileCopyrightText: the redlock authors
@@ -77,8 +77,27 @@ static void r12_an_old_server_without_a_password(uint32_t database)
            "r12: a connection to a hung server is not ready");
 }
 
+/* The longest attempt fits into the smallest send buffer that compiles. */
+static void r19_the_longest_attempt(void)
+{
+    char key[REDLOCK_KEY_MAX], label[REDLOCK_LABEL_MAX + 1];
+
+    memset(&settings, 0, sizeof settings);
+    settings.fair = REDLOCK_FAIR;
+    begin(1);
+    memset(key, 'k', sizeof key);
+    memset(label, 'l', sizeof label);
+    init_bytes(&lock, key, sizeof key, 1000000000);
+    set_label(&lock, label, REDLOCK_LABEL_MAX);
+    set_use_fencing(&lock, !REDLOCK_MINIMAL);
+    is_int(acquire(1000), REDLOCK_OK, "r19: the longest attempt of a waiter is sent");
+    is_int(release(100), REDLOCK_OK, "r19: and its release");
+    redlock_deinit(&client);
+}
+
 int main(void)
 {
+    r19_the_longest_attempt();
     r05_a_paused_process_reads_a_long_reply();
     r05_room_after_a_reply();
     if (REDLOCK_PIPELINE_MAX > 2 && REDLOCK_READ_MAX > 1)
