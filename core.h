@@ -231,6 +231,9 @@ static inline int rl_is(unsigned command, unsigned set)
 /* In the member `command` of a request, beside the command: the script was sent by its hash. R11 */
 enum { RL_BY_HASH = REDLOCK_MINIMAL ? 0 : 0x80 };
 
+/* In `no_queue` of a node. */
+enum { RL_GATE_DENIED = 2 };
+
 static inline unsigned rl_command_of(const struct redlock_request *request)
 {
     return request->command & ~(unsigned)RL_BY_HASH;

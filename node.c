@@ -821,10 +821,16 @@ static enum rl_vote rl_lock_replied(struct redlock_client *c, struct redlock_nod
         if (command != RL_GATE || vote == RL_DENIED || rl_is_error(item, "NOSCRIPT\0"))
             return RL_UNDECIDED;
     }
-    if (REDLOCK_FAIR && command == RL_GATE && vote == RL_DENIED) {
-        node->priv.no_queue = 1; /* it may permit the key of the lock only */
+    /* The user may be permitted the key of the lock only, and what follows is not denied. That this
+       key is no lock, or the server is a replica now, says nothing of other locks. R19 */
+    if (REDLOCK_FAIR && command == RL_GATE && vote == RL_DENIED &&
+        !rl_is_error(item, "WRONGTYPE\0READONLY\0")) {
+        node->priv.no_queue = RL_GATE_DENIED;
         return RL_UNDECIDED;
     }
+    if (REDLOCK_FAIR && node->priv.no_queue == RL_GATE_DENIED && vote == RL_DENIED &&
+        rl_is(command, RL_ACQUIRES))
+        node->priv.no_queue = 0;
     if (rl_is(command, RL_NATIVE)) {
         if (item->kind == RESP_ERROR)
             node->priv.only_script = 1;

@@ -44,12 +44,13 @@ struct redlock_node_private {
     uint8_t notifies;    /* 1: the server has said that it tracks keys for this connection */
     uint8_t release;     /* enum rl_command: the cheapest release on this connection. R11 */
     uint8_t only_script; /* 1: one of these was refused: the script releases */
-    uint8_t no_queue;    /* 1: the gate of a wait queue was denied; or the server is older than
-                            Redis 6.2, and tells a client what its own scripts do. R19 */
-    uint32_t run;        /* the server's run_id, hashed; 0: not known. R13 */
-    uint32_t last_run;   /* `run`, or that of the connection before; 0: not known. R13 */
-    uint32_t age_s;      /* how long that process has run */
-    uint64_t votes_us;   /* a moment: from then on it votes. R14 */
+    /* 1: the server is older than Redis 6.2, and tells a client what its own scripts do;
+       RL_GATE_DENIED: the gate of a wait queue was denied. Then locks do without it. R19 */
+    uint8_t no_queue;
+    uint32_t run;      /* the server's run_id, hashed; 0: not known. R13 */
+    uint32_t last_run; /* `run`, or that of the connection before; 0: not known. R13 */
+    uint32_t age_s;    /* how long that process has run */
+    uint64_t votes_us; /* a moment: from then on it votes. R14 */
     /* Requests: commands whose replies are due. */
     uint8_t first;       /* the oldest in `requests`, a ring */
     uint8_t count;       /* how many are in use */
