@@ -215,12 +215,15 @@ static struct redlock_request *rl_request(struct redlock_node *node, unsigned nt
     return &node->priv.requests[at < REDLOCK_PIPELINE_MAX ? at : at - REDLOCK_PIPELINE_MAX];
 }
 
-/* Whether the last request can count one more command: the same one, and both replies are
-   dropped. */
+/* Whether the last request can count one more command: both replies are dropped, and have the same
+   form. */
 static int rl_is_shared(const struct redlock_request *last, const void *owner, unsigned command)
 {
-    return owner == NULL && last->owner == NULL && last->command == command &&
-           last->repeats < UINT16_MAX;
+    unsigned alike = 1 << RL_LEAVE | 1 << RL_BACK;
+
+    return owner == NULL && last->owner == NULL && last->repeats < UINT16_MAX &&
+           (last->command == command ||
+            (rl_is(rl_command_of(last), alike) && rl_is(command, alike)));
 }
 
 /* Whether one request is free besides the last one, which is kept for releases whose reply is

@@ -92,6 +92,8 @@ static unsigned rl_ready_for_releases(const struct redlock_client *c);
 static int rl_may_queue(const struct redlock_client *c, const struct redlock_lock *lock);
 static unsigned rl_releasing_command(const struct redlock_client *c,
                                      const struct redlock_lock *lock);
+static unsigned rl_next_command(const struct redlock_client *c, const struct redlock_lock *lock,
+                                unsigned *nodes, unsigned *same);
 
 /* ---- Questions about a lock ------------------------------------------------------------------ */
 
@@ -664,17 +666,21 @@ static int rl_awaits_rollback(const struct redlock_client *c, const struct redlo
 
 /* Releases the lock on all nodes that may have it. Returns whether that is done: each node was sent
    the release, or it is left to rl_owe. When no reply is waited for any more, nodes without a free
-   request are sent the release without asking for its reply: equal ones share a request. R4 */
+   request are sent the release without asking for its reply: such releases share a request. R4 */
 static int rl_roll_back_step(struct redlock_client *c, struct redlock_lock *lock)
 {
+    unsigned ready, same, command;
+
     if (rl_may_wait(lock))
         rl_track(c, lock->priv.unsent & rl_ready_for_releases(c));
     rl_ask_nodes(c, lock);
     if (rl_awaits_rollback(c, lock))
         return 0;
-    if (lock->priv.unsent != 0)
-        rl_clear(&lock->priv.unsent, rl_send(c, lock, lock->priv.unsent & rl_ready_for_releases(c),
-                                             rl_releasing_command(c, lock), RL_NO_REPLY));
+    ready = lock->priv.unsent & rl_ready_for_releases(c);
+    while (ready != 0) {
+        command = rl_next_command(c, lock, &ready, &same);
+        rl_clear(&lock->priv.unsent, rl_send(c, lock, same, command, RL_NO_REPLY));
+    }
     if (rl_unsent_up(c, lock) != 0 && lock->priv.outcome != REDLOCK_LOST &&
         !rl_past(c, lock->priv.due_us))
         return 0; /* a loss is reported at once */
@@ -1025,11 +1031,25 @@ static unsigned rl_ready_for_command(const struct redlock_client *c,
                : c->priv.in[REDLOCK_NODE_READY];
 }
 
-/* Sends the present command of a lock where it is still to be sent and can be. Nodes that need the
-   same command are sent it at once. R2 */
+/* The command for the first of these nodes, and the nodes that need the same one, which is sent to
+   all of them at once: they leave `nodes`. */
+static unsigned rl_next_command(const struct redlock_client *c, const struct redlock_lock *lock,
+                                unsigned *nodes, unsigned *same)
+{
+    unsigned command = rl_command_for(c, lock, rl_first_node(c, *nodes)), left;
+
+    *same = rl_lowest(*nodes);
+    for (left = *nodes & ~*same; left != 0; left &= left - 1)
+        if (rl_command_for(c, lock, rl_first_node(c, left)) == command)
+            *same |= rl_lowest(left);
+    *nodes &= ~*same;
+    return command;
+}
+
+/* Sends the present command of a lock where it is still to be sent and can be. R2 */
 REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock *lock)
 {
-    unsigned nodes = lock->priv.unsent, ready, away;
+    unsigned nodes = lock->priv.unsent, ready, away, same, command;
 
     rl_connect(c, nodes, lock->priv.state == RL_EXTENDING ? lock->valid_until_us : 0);
     ready = nodes & rl_ready_for_command(c, lock);
@@ -1038,13 +1058,7 @@ REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock 
     for (; away != 0; away &= away - 1)
         rl_mark_away(lock, rl_first_node(c, away), rl_lowest(away));
     while (ready != 0 && !c->priv.jammed) {
-        unsigned same = rl_lowest(ready), left = ready & ~same;
-        unsigned command = rl_command_for(c, lock, rl_first_node(c, ready));
-
-        for (; left != 0; left &= left - 1)
-            if (rl_command_for(c, lock, rl_first_node(c, left)) == command)
-                same |= rl_lowest(left);
-        ready &= ~same;
+        command = rl_next_command(c, lock, &ready, &same);
         rl_send_command(c, lock, same, command);
     }
     /* A connection may have broken now, and a vote of this round be gone. Other locks only note it:

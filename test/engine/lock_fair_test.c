@@ -1049,6 +1049,22 @@ static void r19_a_release_without_a_reply_tells(void)
        "r19: the first two are told");
 }
 
+/* Node 0 answers late, and has no free request: a rollback without a reply puts the waiter back, too. */
+static void r19_a_rollback_without_a_reply_puts_it_back(void)
+{
+    begin_fair(3);
+    held_by(HOLDER, 0, 2);
+    fake_nodes[0].hung = 1;
+    redlock_acquire_start(&client, &lock, 3600000);
+    redlock_tick(&client);
+    client.priv.full = 1;
+    fake_pass(&client, 10 * MS);
+    fake_resume(0);
+    fake_pass(&client, 10 * MS);
+    ok(in_queue(0) == 1 && in_queue(1) == 1, "r19: it stands in the queues of both nodes");
+    redlock_deinit(&client);
+}
+
 static void r19_other_keys_are_not_told(void)
 {
     struct redlock_lock other;
@@ -1542,6 +1558,7 @@ int main(void)
     r19_a_lost_lock_is_released();
     r19_a_repeated_release_leaves();
     r19_a_release_without_a_reply_tells();
+    r19_a_rollback_without_a_reply_puts_it_back();
     r19_other_keys_are_not_told();
     r19_fencing();
     r19_the_holder_is_known();
