@@ -699,6 +699,8 @@ static void rl_retry(struct redlock_client *c, struct redlock_lock *lock)
 
     if (outcome != REDLOCK_UNCONFIRMED && outcome != REDLOCK_LOST && outcome != REDLOCK_CANCELLED)
         lock->priv.attempt.asked = 0; /* with these it may be released again */
+    if (outcome == REDLOCK_LOST)
+        rl_notify_own(c, lock);
     if (!again || lock->token_is_label || lock->priv.op.attempts > c->priv.settings.retries) {
         rl_lock_finish(c, lock, outcome);
         return;

@@ -947,6 +947,39 @@ static void r07_released_without_waiting(void)
 }
 
 #if !REDLOCK_MINIMAL
+/* No node permits an extension, until the process sleeps for too long. The rollback of the lost lock notifies the waiters of its
+   client, too. */
+static void r07_lost(int fair)
+{
+    struct redlock_lock next;
+    int i;
+
+    memset(&settings, 0, sizeof settings);
+    settings.retry_delay_ms = settings.retry_delay_max_ms = 600000;
+    settings.fair = (uint32_t)fair;
+    begin(3);
+    warm_up();
+    lock.ttl_ms = 100000;
+    is_int(acquire(0), REDLOCK_OK, "r07: held");
+    redlock_lock_init(&next, "k", 10000);
+    redlock_acquire_start(&client, &next, 3600000);
+    fake_pass(&client, 50 * MS);
+    redlock_auto_extend_start(&client, &lock, REDLOCK_NO_LIMIT);
+    fake_pass(&client, 100 * MS);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].reply = "-NOREPLICAS Not enough good replicas to write.\r\n";
+    while (redlock_remaining_ms(&client, &lock) > 2)
+        fake_pass(&client, MS);
+    gap(5 * MS);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].reply = NULL;
+    is_int(wait_for(&lock, 100 * MS), REDLOCK_LOST, "r07: lost");
+    is_int(wait_for(&next, 100 * MS), REDLOCK_OK,
+           "r07: its rollback notifies a waiter of the same client, fair %d", fair);
+    redlock_release(&client, &next, 100);
+    redlock_deinit(&client);
+}
+
 /* One lock waits for k0 and k1, another for k0 only. When k0 is released, but not k1, the second lock must be
    notified, because the first cannot be acquired yet. */
 static void r07_overlapping_keys(int order)
@@ -1035,6 +1068,8 @@ int main(void)
     r07_notified_after_a_deinit_while_waiting(1);
     r07_released_without_waiting();
 #if !REDLOCK_MINIMAL
+    r07_lost(0);
+    r07_lost(REDLOCK_FAIR);
     r07_overlapping_keys(0);
     r07_overlapping_keys(1);
 #endif
