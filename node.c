@@ -983,8 +983,9 @@ REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
         return REDLOCK_NEVER;
     if (rl_jams(c, node))
         rl_not_after(&due_us, c->priv.jammed_us + rl_jam_us(c) + 1);
-    else if (node->state != REDLOCK_NODE_CONNECTING && node->priv.count == 0)
-        return REDLOCK_NEVER;
+    else if (node->priv.count == 0 && node->state != REDLOCK_NODE_CONNECTING &&
+             (node->state != REDLOCK_NODE_HANDSHAKE || node->priv.handshake == RL_READY))
+        return REDLOCK_NEVER; /* a handshake that is not queued may not fit into the buffer */
     return due_us;
 }
 

@@ -230,7 +230,8 @@ static void r12_a_password_that_changes(void)
     is_int(release(100), REDLOCK_OK, "r12: released");
 }
 
-/* A password became longer than the send buffer, which redlock_init has refused: no lock, but no endless loop. */
+/* A password became longer than the send buffer, which redlock_init has refused: no lock, but no endless loop, and the connection
+   is given up, so the password may be corrected. */
 static void r12_a_password_that_grew(void)
 {
     static char password[REDLOCK_SEND_MAX + 1];
@@ -242,6 +243,10 @@ static void r12_a_password_that_grew(void)
     memset(password, 'p', sizeof password - 1);
     is_int(acquire(0), REDLOCK_UNREACHABLE, "r12: a password that does not fit any more");
     ok(has_error(0, "no reply"), "r12: %s", nodes[0].error);
+    fake_pass(&client, 2000 * MS);
+    is_int(nodes[0].state, REDLOCK_NODE_DOWN, "r12: it is disconnected");
+    nodes[0].password = NULL;
+    is_int(acquire(0), REDLOCK_OK, "r12: acquired with the right password");
 }
 
 static void r12_wrong_password(void)
