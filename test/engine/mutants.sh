@@ -86,13 +86,14 @@ R4|redlock.c|s/if \(state == RL_RELEASING \|\| state == RL_ROLLING_BACK\)(\s+rl_
 R4|redlock.c|s/lock->priv.attempt.release_failed \| unanswered/lock->priv.attempt.release_failed/|nor is no reply
 R4|redlock.c|s/rl_past\(c, owed->until_us\)/0/|releases are owed until the key has expired
 R4|redlock.c|s/ \|\| lock->token_is_label\)/)/|no release is repeated if the token is the caller's
+R12|node.c|s/\(node->state != REDLOCK_NODE_HANDSHAKE \|\| node->priv.handshake == RL_READY\)/1/|a handshake that is not queued is given up
 R5|node.c|s/if \(c->priv.lost_untold & node->priv.bit\)/if (0)/|a broken connection does not stall, too
 R5|redlock.c|s/\(state == RL_ASKING && rl_is_failing\(node\)\)/0/|a node that failed before counts as failed
 R5|node.c|s/node->priv.denied && (!quorum)/$1/|only nodes that deny the client are tried again soon
 R5|redlock.c|s/rl_forget\(c, lock\);(\s+lock->valid_until_us = 0;)/lock->priv.unanswered = 0;$1/|late answers are not votes
 R5|node.c|s/(rl_leave_unanswered\(node, reply\);\s+)return reply->owner != NULL;/$1return 0;/|locks that wait for a broken connection get a failure
 R5|node.c|s/if \(reply->vote == RL_NONSENSE\)(\s+rl_node_broke)/if (event == RESP_BAD)$1/|nonsense disconnects
-R5|node.c|s/late && rl_past\(c, rl_node_stall_us\(c, node\)\)/0/|the stall
+R5|node.c|s/if \(!rl_past\(c, rl_node_stall_us\(c, node\)\)\)/if (1)/|the stall
 R5|client.c|s/redlock_handle_events\(c, i, REDLOCK_READABLE \| REDLOCK_WRITABLE\);/;/|replies that arrived while the program did not call the library are not late
 R5|node.c|s/if \(!rl_is_failing\(node\) && !node->priv.retried_at_once\) \{/if (1) {/|a server that only completes the handshake gets one immediate reconnect, not more
 R5|node.c|s/if \(!rl_past\(c, due_us\)\)\s+return;/;/|the pause before a reconnect
@@ -117,6 +118,7 @@ R6|wait.c|s/rl_not_after\(&lock->priv.due_us,\s+lock->priv.until_us\);//|the las
 R6|redlock.c|s/ &&\s+rl_is_quorum\(c, c->priv.in\[REDLOCK_NODE_READY\] & ~\(unsigned\)c->priv.full\);/;/|concurrent attempts wait for a free request
 R6|redlock.c|s/else if \(rl_past\(c, lock->priv.until_us\)\)\s+rl_leave_line\(c, lock\);//|the time in the line of waiting locks counts towards wait_ms
 R6|redlock.c|s/if \(!rl_past\(c, until_us\)\)\s+rl_lock_set_due\(c, lock, until_us\);\s+else //|the time in which a new client connects does not count towards wait_ms
+R7|redlock.c|s/if \(outcome == REDLOCK_LOST\)(\s+rl_notify_own)/if (0)$1/|the rollback of a lost lock notifies waiters of its client
 R7|wait.c|s/if \(lock->priv.op.notified \|\| rl_may/if (rl_may/|a notification is not lost when the waiter is cancelled
 R7|wait.c|s/rl_may_be_free\(c, lock\) \|\| \/\*/\/*/|also not in the moment in which it arrives
 R4|redlock.c|s/nodes \|= rl_lowest\(queued\);/;/|a release waits behind a handshake
@@ -396,7 +398,8 @@ R19|redlock.c|s/rl_clear\(&lock->priv.unsent, lock->priv.fair.refused\);[^\n]*/;
 R19|redlock.c|s/if \(rl_has_gate\(c, lock, node\) && !lock->priv.op.cancelled\)/if (0)/|a rollback puts the waiter back
 R19|redlock.c|s/return rl_is_fair\(c, lock\) \? RL_LEAVE : RL_DELETE;/return RL_DELETE;/|a release leaves the queue, and tells
 R19|redlock.c|s/rl_keep_release\(owed, lock, [^;]*;/rl_keep_release(owed, lock, RL_DELETE);/|one that is repeated, too
-R19|redlock.c|s/rl_releasing_command\(c, lock\), RL_NO_REPLY/RL_DELETE, RL_NO_REPLY/|and one whose reply is dropped
+R19|redlock.c|s/same, command, RL_NO_REPLY/same, RL_DELETE, RL_NO_REPLY/|and one whose reply is dropped
+R19|redlock.c|s/same, command, RL_NO_REPLY/same, rl_releasing_command(c, lock), RL_NO_REPLY/|which puts a waiter back, too
 R19|redlock.c|s/rl_clear\(&lock->priv.fair.told, bit\);/;/|what a node has told before its reply is old
 R19|wait.c|s/lock->priv.fair.entered == 0 &&\s+rl_random/rl_random/|the name stays in all attempts
 R19|wait.c|s/rl_queue_agree\(c, lock\);\n/;\n/|all nodes have the same moment
@@ -485,11 +488,15 @@ R19|command.c|s/number = lock->priv.fair.lease_ms;/number = 0xffffff;/|a lease h
 R19|command.c|s/number = lock->priv.fair.answer_ms;/number = 0xffffff;/|one that is told has its time
 R19|wait.c|s/if \(!lock->priv.op.notified\) \{/if (1) {/|a pause is shortened once
 R19|wait.c|s/(lock->priv.op.notified = 1;\s+)lock->priv.fair.soon = 0;/$1/|one that is told comes back soon again
-R19|node.c|s/node->priv.no_queue = 1;/;/|a node that refuses the gate is asked without it
+R19|node.c|s/node->priv.no_queue = RL_GATE_DENIED;/;/|a node that refuses the gate is asked without it
+R19|node.c|s/ &&\s+!rl_is_error\(item, "WRONGTYPE\\0READONLY\\0"\)//|unless it refuses this lock
+R19|node.c|s/if \(REDLOCK_FAIR && node->priv.no_queue == RL_GATE_DENIED/if (0/|and refuses it without the gate, too
 R19|wait.c|s/rl_owe\(c, lock\);/;/|a waiter that gives up leaves when there is room
 R19|node.c|s/command == RL_GATE && vote == RL_DENIED/$& \&\& !node->priv.no_queue/|also for locks whose gates are under way
 QR5|node.c|s/!rl_has_room\(node\) && \(owner != NULL \|\| (count == REDLOCK_PIPELINE_MAX)\)/$1/|the last slot is for commands without a requester
-QR5|node.c|s/last->command == command &&//|only equal commands share a slot
+QR5|node.c|s/\(last->command == command \|\|/(1 ||/|only commands with equal replies share a slot
+QR5|node.c|s/rl_is\(rl_command_of\(last\), alike\) &&/1 \&\&/|both must have them
+QR5|node.c|s/\(rl_is\(rl_command_of\(last\), alike\) && rl_is\(command, alike\)\)/0/|a rollback that puts a waiter back, and a release that takes one out, have equal replies
 QR5|node.c|s/last->owner == NULL &&//|a slot whose requester waits for its reply is not shared
 QR5|node.c|s/if \(--node->priv.requests\[node->priv.first\].repeats > 0\)\n\s+return;//|a shared slot expects as many replies as commands
 QR5|node.c|s/if \(\+\+node->priv.first == REDLOCK_PIPELINE_MAX\)\n\s+node->priv.first = 0;/++node->priv.first;/|the ring of slots wraps around

@@ -744,7 +744,7 @@ static void failures_before_a_reconnect(void)
     is_int(node->state, REDLOCK_NODE_DOWN, "then there is a reconnect, which fails");
 }
 
-/* The last slot of the ring is for commands without a requester; equal ones share it. */
+/* The last slot of the ring is for commands without a requester; those with equal replies share it. */
 static void ring_limits(void)
 {
     struct redlock_node *node = &nodes[0];
@@ -776,6 +776,17 @@ static void ring_limits(void)
     is_int(node->priv.count, 1, "one reply is missing: the slot is in use");
     rl_request_pop(node);
     is_int(node->priv.count, 0, "no reply is missing: no slot is in use");
+    for (i = 0; i < REDLOCK_PIPELINE_MAX - 1; i++)
+        push(node, &locks[0], RL_SET);
+    push(node, NULL, RL_LEAVE);
+    ok(push(node, NULL, RL_BACK) && push(node, NULL, RL_LEAVE), "the two rollbacks of a waiter share a slot");
+    ok(!push(node, NULL, RL_DELETE), "another release does not share it");
+    for (i = 0; i < REDLOCK_PIPELINE_MAX + 2; i++)
+        rl_request_pop(node);
+    push(node, NULL, RL_DELETE);
+    for (i = 0; i < REDLOCK_PIPELINE_MAX - 1; i++)
+        push(node, NULL, i % 2 ? RL_DELETE : RL_SET);
+    ok(!push(node, NULL, RL_LEAVE), "a rollback of a waiter does not share that of another command");
 }
 
 /* A node whose unsent bytes keep the shared buffer full has a shorter timeout. */
