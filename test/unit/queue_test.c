@@ -779,14 +779,16 @@ static void ring_limits(void)
     for (i = 0; i < REDLOCK_PIPELINE_MAX - 1; i++)
         push(node, &locks[0], RL_SET);
     push(node, NULL, RL_LEAVE);
-    ok(push(node, NULL, RL_BACK) && push(node, NULL, RL_LEAVE), "the two rollbacks of a waiter share a slot");
+    ok(push(node, NULL, RL_BACK) && push(node, NULL, RL_LEAVE),
+       "the two rollbacks of a waiter share a slot");
     ok(!push(node, NULL, RL_DELETE), "another release does not share it");
     for (i = 0; i < REDLOCK_PIPELINE_MAX + 2; i++)
         rl_request_pop(node);
     push(node, NULL, RL_DELETE);
     for (i = 0; i < REDLOCK_PIPELINE_MAX - 1; i++)
         push(node, NULL, i % 2 ? RL_DELETE : RL_SET);
-    ok(!push(node, NULL, RL_LEAVE), "a rollback of a waiter does not share that of another command");
+    ok(!push(node, NULL, RL_LEAVE),
+       "a rollback of a waiter does not share that of another command");
 }
 
 /* A node whose unsent bytes keep the shared buffer full has a shorter timeout. */
