@@ -48,15 +48,6 @@
 
 /* ---- Masks and time ------------------------------------------------------------------------- */
 
-static inline unsigned rl_bits(unsigned mask)
-{
-    unsigned n = 0;
-
-    for (; mask != 0; mask &= mask - 1)
-        n++;
-    return n;
-}
-
 static inline redlock_mask rl_bit(unsigned i)
 {
     return (redlock_mask)(1U << i);

@@ -979,8 +979,6 @@ REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
     /* A connection that was idle may be half open: then it is connected again at once. R5 */
     if (node->priv.was_idle)
         rl_not_after(&due_us, node->priv.changed_us + (node->rtt_us + node->priv.timeout_us) / 2);
-    if (c->priv.lost_untold & node->priv.bit) /* it is disconnected already */
-        return REDLOCK_NEVER;
     if (rl_jams(c, node))
         rl_not_after(&due_us, c->priv.jammed_us + rl_jam_us(c) + 1);
     else if (node->priv.count == 0 && node->state != REDLOCK_NODE_CONNECTING &&

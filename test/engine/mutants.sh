@@ -87,13 +87,12 @@ R4|redlock.c|s/lock->priv.attempt.release_failed \| unanswered/lock->priv.attemp
 R4|redlock.c|s/rl_past\(c, owed->until_us\)/0/|releases are owed until the key has expired
 R4|redlock.c|s/ \|\| lock->token_is_label\)/)/|no release is repeated if the token is the caller's
 R12|node.c|s/\(node->state != REDLOCK_NODE_HANDSHAKE \|\| node->priv.handshake == RL_READY\)/1/|a handshake that is not queued is given up
-R5|node.c|s/if \(c->priv.lost_untold & node->priv.bit\)/if (0)/|a broken connection does not stall, too
 R5|redlock.c|s/\(state == RL_ASKING && rl_is_failing\(node\)\)/0/|a node that failed before counts as failed
 R5|node.c|s/node->priv.denied && (!quorum)/$1/|only nodes that deny the client are tried again soon
 R5|redlock.c|s/rl_forget\(c, lock\);(\s+lock->valid_until_us = 0;)/lock->priv.unanswered = 0;$1/|late answers are not votes
 R5|node.c|s/(rl_leave_unanswered\(node, reply\);\s+)return reply->owner != NULL;/$1return 0;/|locks that wait for a broken connection get a failure
-R5|node.c|s/if \(reply->vote == RL_NONSENSE\)(\s+rl_node_broke)/if (event == RESP_BAD)$1/|nonsense disconnects
-R5|node.c|s/if \(!rl_past\(c, rl_node_stall_us\(c, node\)\)\)/if (1)/|the stall
+R5|node.c|s/if \(reply->vote != RL_NONSENSE\)/if (event != RESP_BAD)/|nonsense disconnects
+R5|node.c|s/!rl_past\(c, rl_node_stall_us\(c, node\)\)/1/|the stall
 R5|client.c|s/redlock_handle_events\(c, i, REDLOCK_READABLE \| REDLOCK_WRITABLE\);/;/|replies that arrived while the program did not call the library are not late
 R5|node.c|s/if \(!rl_is_failing\(node\) && !node->priv.retried_at_once\) \{/if (1) {/|a server that only completes the handshake gets one immediate reconnect, not more
 R5|node.c|s/if \(!rl_past\(c, due_us\)\)\s+return;/;/|the pause before a reconnect

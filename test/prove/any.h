@@ -17,4 +17,14 @@ static unsigned any_of(unsigned least, unsigned most)
     return (unsigned)Frama_C_long_long_interval(least, most);
 }
 
+/* How many bits are set. */
+static inline unsigned rl_bits(unsigned mask)
+{
+    unsigned n = 0;
+
+    for (; mask != 0; mask &= mask - 1)
+        n++;
+    return n;
+}
+
 #endif
