@@ -561,6 +561,7 @@ REDLOCK_PRIVATE void rl_owe(struct redlock_client *c, struct redlock_lock *lock)
         if (owed->unanswered >> i & 1)
             rl_disown_replies(c, owed, i, 1, NULL);
     rl_keep_release(owed, lock, rl_releasing_command(c, lock));
+    c->priv.owes = 1;
     owed->unsent = unsent;
     owed->unanswered = unanswered;
     owed->times = 0;
@@ -606,9 +607,13 @@ REDLOCK_PRIVATE uint64_t rl_owed_tick(struct redlock_client *c)
     struct redlock_owed *owed = c->priv.owed;
     uint64_t next_us = REDLOCK_NEVER;
 
+    if (!c->priv.owes)
+        return next_us;
+    c->priv.owes = 0;
     for (; owed < c->priv.owed + REDLOCK_OWED_MAX; owed++) {
         if (owed->unsent == 0)
             continue;
+        c->priv.owes = 1;
         if (rl_past(c, owed->due_us))
             rl_repeat_release(c, owed);
         if ((owed->unsent & ~owed->unanswered) != 0)

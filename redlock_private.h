@@ -199,6 +199,7 @@ struct redlock_client_private {
     struct redlock_list list[5];    /* enum rl_list */
     struct redlock_lock *first_due; /* of those that wait for their time */
     uint8_t waiting;                /* 1: some lock may wait for a notification. R7 */
+    uint8_t owes;                   /* 1: some release may be owed. R4 */
     /* 1: a lock is complete, a node is down or there is room again, since this tick began */
     uint8_t tick_again;
     uint8_t jammed; /* 1: the send buffer had no room, until it is empty */
