@@ -531,7 +531,8 @@ REDLOCK_PRIVATE enum redlock_status rl_lock_begin(struct redlock_client *c,
                                                   uint32_t wait_ms);
 
 /* Assigns the state of a lock. The lock is stepped at due_us, or before when something happens to
-   it. */
+   it. Only for a lock that stands in TURN or in no list, or is moved next: due_us is its place in
+   the heap, see rl_lock_set_due. */
 REDLOCK_PRIVATE void rl_lock_enter(struct redlock_lock *lock, enum rl_state state, uint64_t due_us);
 
 /* The lock is not held, and its memory is the caller's again. */

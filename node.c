@@ -697,7 +697,7 @@ static enum rl_error rl_info_replied(struct redlock_client *c, struct redlock_no
     /* R13: connected or not, its votes may still count */
     for (n = c->priv.count; n > 0; n--, other++)
         if (other != node && other->priv.last_run == node->priv.run) {
-            node->priv.run = node->priv.last_run = 0; /* it is not the server before any more */
+            node->priv.run = node->priv.last_run = 0; /* not the server that it was before */
             return RL_IS_THE_SAME_SERVER;
         }
     node->priv.last_run = node->priv.run;

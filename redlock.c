@@ -43,7 +43,7 @@
        only delays it. A release that is unanswered when the attempt or the operation ends, was
        answered with a temporary error, or was cut off by a second broken connection, is repeated
        until the key has expired: the client keeps it, if REDLOCK_OWED_MAX has room for it, but none
-       with a token that the caller chose. A release that only failed nodes are owed gives up its
+       with a token that the caller chose. A release that waits for failed nodes only gives up its
        room for a later one.
    R11 Release in every state of the lock, on all nodes that may have the key. A server's own
        compare-and-delete command, by the version in HELLO, replaces the script. A server that has
@@ -525,8 +525,8 @@ static int rl_is_awaited(const struct redlock_client *c, const struct redlock_ow
     return 0;
 }
 
-/* A free place, or else that of a release which only failed nodes are owed: these nodes may not be
-   back before the key has expired. NULL: there is no place. */
+/* A free place, or else that of a release which waits for failed nodes only: these may not be back
+   before the key has expired. NULL: there is no place. */
 static struct redlock_owed *rl_find_owed(struct redlock_client *c)
 {
     struct redlock_owed *found = NULL;
@@ -1158,7 +1158,7 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
     const struct resp_item *item = &node->priv.reader.item;
     struct redlock_lock *lock = (struct redlock_lock *)reply->owner; /* unless it is OWED */
     unsigned bit = node->priv.bit;
-    int now; /* whether it is a vote in the present round */
+    int counts; /* whether it is a vote in the present round */
 
     if (!REDLOCK_MINIMAL && reply->command == RL_INVALIDATION) {
         rl_notify(c, bit, item->kind == RESP_NIL ? NULL : item->text, item->size, item->text_used);
@@ -1174,10 +1174,10 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
        own script did. R19 */
     if (REDLOCK_FAIR && rl_is(reply->command, RL_QUEUES))
         rl_clear(&lock->priv.fair.told, bit);
-    now = reply->round == lock->priv.attempt.round && !rl_is_held(lock);
+    counts = reply->round == lock->priv.attempt.round && !rl_is_held(lock);
     if (reply->round == lock->priv.attempt.round)
         rl_clear(&lock->priv.unanswered, bit);
-    if (!now && (reply->vote == RL_UNANSWERED || reply->vote == RL_UNDECIDED))
+    if (!counts && (reply->vote == RL_UNANSWERED || reply->vote == RL_UNDECIDED))
         return; /* decided without it */
     if (reply->vote == RL_UNANSWERED) {
         rl_miss_vote(node, lock);
@@ -1188,9 +1188,9 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
         rl_clear(&lock->priv.attempt.release_failed, bit);
         if (rl_is(reply->command, RL_WRITES))
             rl_hold_learn(c, lock, node, reply);
-        if (now || rl_is_held(lock))
+        if (counts || rl_is_held(lock))
             rl_count_vote(c, lock, node, reply);
-        if (!now)
+        if (!counts)
             rl_hold_count_late_grant(c, lock, bit, reply);
     }
     rl_lock_schedule(c, lock);

@@ -145,12 +145,12 @@ struct redlock_settings {
     /* 1: waiters stand in a queue, and the waiter that has waited longest comes first; default 0:
        waiters retry at random. A hint: clients without it, and clients that do not wait, may come
        first. The nodes keep the queue at KEY:wait, and the lease of each waiter at KEY:wait:NAME,
-       for 3 * retry_delay_max_ms + 1000 ms after its last attempt, longer far behind. So a lock
-       whose key ends in ":wait", or in ":wait:" and 16 hex digits, is refused. The nodes must
-       notify, permit TIME, ZADD, ZRANK, ZRANGE and ZREM, and keys that begin with KEY; other nodes
-       keep no queue, nor does Redis before 6.2. No effect on locks with extra keys or
-       token_is_label, or with keys longer than RESP_TEXT_MAX - 22 bytes. Refused in a build without
-       REDLOCK_FAIR. R19 */
+       for 3 * retry_delay_max_ms + 1000 ms after its last attempt, and longer the farther behind the
+       waiter stands. So a lock whose key ends in ":wait", or in ":wait:" and 16 hex digits, is
+       refused. The nodes must notify, permit TIME, ZADD, ZRANK, ZRANGE and ZREM, and keys that begin
+       with KEY; other nodes keep no queue, nor does Redis before 6.2. No effect on locks with extra
+       keys or token_is_label, or with keys longer than RESP_TEXT_MAX - 22 bytes. Refused in a build
+       without REDLOCK_FAIR. R19 */
     uint32_t fair;
 };
 

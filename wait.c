@@ -14,11 +14,11 @@
        SET or FENCE does. The gate enters the waiter into the queue of the node, or renews its
        lease, drops dead waiters at the front, and refuses while others stand in front. A release,
        and a waiter that gives up, takes its own name out. While the key is free each of these tells
-       the first two, which make an attempt, the second one later, in case the first is dead. A
-       waiter that is told and does not come loses its place. A rollback puts the waiter back. A
-       waiter that is not told asks when its pause is over, which renews its lease. Servers do not
-       tell of a lock that expires, nor the client that has released one: so the first two heed a
-       change of its key, and a client tells its own waiters.
+       the first two. The first makes an attempt at once, and the second a little later, in case the
+       first is dead. A waiter that is told and does not come loses its place. A rollback puts the
+       waiter back. A waiter that is not told asks when its pause is over, which renews its lease.
+       Servers do not tell of a lock that expires, nor the client that has released one: so the
+       first two heed a change of its key, and a client tells its own waiters.
        All nodes have a waiter at the same moment: the median of what they have replied first.
        Without that each of several waiters could be the first on fewer than a quorum.
        A node that cannot keep the queue grants without it, and so does one that cannot notify.

@@ -1163,17 +1163,19 @@ static void r19_without_permission(void)
     ok(lock.status != REDLOCK_PENDING, "r19: errors to all commands: it ends in time");
 }
 
-/* A key that is no lock, one that the user may not use, a server that is a replica for a moment: each is denied, and other locks of
-   the same connection still stand in the queue. */
-static void r19_a_denial_of_one_key(const char *error)
+/* A key that is no lock, a server that is a replica for a moment, a key that the user may not use: each is denied, and other locks of
+   the same connection still stand in the queue. Only for the last the next command is denied, too. */
+static void r19_a_denial_of_one_key(const char *error, int once)
 {
     struct redlock_lock bad;
     int i;
 
     begin_fair(3);
     redlock_lock_init(&bad, "bad", 10000);
-    for (i = 0; i < 3; i++)
+    for (i = 0; i < 3; i++) {
         fake_nodes[i].reply = error;
+        fake_nodes[i].reply_once = once;
+    }
     is_int((int)redlock_acquire(&client, &bad, 10), REDLOCK_DENIED, "r19: denied: %.10s", error);
     for (i = 0; i < 3; i++)
         fake_nodes[i].reply = NULL;
@@ -1563,9 +1565,9 @@ int main(void)
     r19_fencing();
     r19_the_holder_is_known();
     r19_without_permission();
-    r19_a_denial_of_one_key("-WRONGTYPE Operation against a key holding the wrong kind of value\r\n");
-    r19_a_denial_of_one_key("-NOPERM No permissions to access a key\r\n");
-    r19_a_denial_of_one_key("-READONLY You can't write against a read only replica.\r\n");
+    r19_a_denial_of_one_key("-WRONGTYPE Operation against a key holding the wrong kind of value\r\n", 1);
+    r19_a_denial_of_one_key("-READONLY You can't write against a read only replica.\r\n", 1);
+    r19_a_denial_of_one_key("-NOPERM No permissions to access a key\r\n", 0);
     r19_another_key_is_left_alone();
     r19_nodes_without_notification(0);
     r19_nodes_without_notification(1);

@@ -77,7 +77,7 @@ R3|client.c|s/settings->quorum = count \/ 2 \+ 1/settings->quorum = (count + 1) 
 R4|redlock.c|s/lock->priv.unsent = lock->priv.attempt.asked;/lock->priv.unsent = lock->granted;/|release to all asked, not only to those that granted
 R4|redlock.c|s/(rl_roll_back\(c, lock, REDLOCK_LOST\));/$1, lock->priv.unsent = 0;/g|a lost lock is released on the nodes that still have it
 R4|redlock.c|s/lock->priv.unsent = lock->priv.attempt.asked;/lock->priv.unsent = 0;/|the rollback
-R4|redlock.c|s/rl_send\(c, lock, lock->priv.unsent & [^,]*,\s+rl_releasing_command\(c, lock\), RL_NO_REPLY\)/0/|a release that waits while the buffer is full
+R4|redlock.c|s/rl_send\(c, lock, same, command, RL_NO_REPLY\)/0/|a release that waits while the buffer is full
 R4|redlock.c|s/rl_roll_back\(c, lock, REDLOCK_CANCELLED\);/rl_lock_finish(c, lock, REDLOCK_CANCELLED);/|the rollback of a cancelled attempt
 R4|node.c|s/do \{\s+nodes &= rl_up\(c\);/nodes &= rl_up(c); do {/|nothing is queued on a connection that broke
 R4|redlock.c|s/lock->priv.attempt.release_failed \| unanswered/unanswered/|a temporary error is no answer to a release
@@ -182,7 +182,7 @@ R9|redlock.c|s/lock->token\[sizeof lock->token - 1\] \|= 1;.*?\n/\n/|nor that of
 R9|redlock.c|s/memset\(lock->generation, 0, sizeof lock->generation\);//|an attempt begins without the generations of an earlier one
 R9|hold.c|s/lock->token_is_label \? 1\s+: rl_generation\(lock->token \+ RL_TOKEN_OWNER\)/0 ? 1 : rl_generation(lock->token + RL_TOKEN_OWNER)/|all keys with a label as the token have one generation
 R9|command.c|s/m->lock != NULL && m->lock->token_is_label;/0;/|a label that is the token is compared as a whole
-R9|redlock.c|s/now = reply->round == lock->priv.attempt.round && !rl_is_held\(lock\);/now = !rl_is_held(lock);/|only replies to the present round are votes
+R9|redlock.c|s/counts = reply->round == lock->priv.attempt.round && !rl_is_held\(lock\);/counts = !rl_is_held(lock);/|only replies to the present round are votes
 R9|redlock.c|s/if \(\+\+lock->priv.attempt.round > RL_ROUNDS\)/if (++lock->priv.attempt.round == 0)/|each round has a number
 R9|redlock.c|s/rl_forget\(c, lock\);(\s+lock->priv.attempt.round = 1;)/$1/|a number comes again only when no reply to the former round of that number is due
 R9|redlock.c|s/rl_next_round\(c, lock\);(\s+lock->priv.started_us)/lock->priv.attempt.round = 1;$1/|an extension has a number of its own
@@ -307,7 +307,7 @@ R5|node.c|s/c->priv.out.runs = c->priv.jammed = 0;/c->priv.out.runs = 0;/|a brok
 R6|redlock.c|s/!c->priv.jammed &&//|no attempt begins while the buffer is full
 R4|node.c|s/!rl_has_room\(node\) && \(owner != NULL \|\| (count == REDLOCK_PIPELINE_MAX)\)/$1/|one slot is reserved for rollbacks
 R4|node.c|s/!rl_is_shared\(request, owner, command\)/1/|rollbacks share their slot
-R5|node.c|s/last->command == command &&//|only equal commands share a slot
+R5|node.c|s/\(last->command == command \|\|/(1 ||/|only commands with equal replies share a slot
 R6|node.c|s/from != NULL(\) \{\s+rl_set\(&c->priv.full)/0$1/|a node without a free slot is noted
 R5|node.c|s/(rl_request_pop\(node\);)\s+rl_clear\(&c->priv.full, node->priv.bit\);/$1/|a reply frees one of the node's slots
 R5|node.c|s/if \(count == 0\) \{(\s+node->priv.was_idle =\s[^;]*;)\s+node->priv.changed_us = c->priv.now_us;/if (count == 0) {$1/|a stall is measured from the first unanswered command
@@ -337,7 +337,7 @@ R13|redlock.c|s/(rl_clear\(&lock->priv.round.agreed, bit\);\s+)rl_miss_vote\(nod
 R4|redlock.c|s/if \(REDLOCK_OWED_MAX > 0 && reply->round == RL_OWED\)/if (0)/|the answer to a release that is owed is no vote
 R4|redlock.c|s/rl_disown_replies\(c, lock, i, UINT8_MAX, owed\);/;/|a late reply to a release answers the owed release
 R15|redlock.c|s/lock->priv.asked_us \+ node->priv.timeout_us/lock->priv.asked_us + rl_quorum_timeout_us(c)/|a far node has more time than the near ones
-R9|redlock.c|s/rl_hold_learn\(c, lock, node, reply\);/if (now) $&/|a late reply says whether the key is there
+R9|redlock.c|s/rl_hold_learn\(c, lock, node, reply\);/if (counts) $&/|a late reply says whether the key is there
 R4|client.c|s/rl_catch_up\(client, 0\);(\s+return rl_run_until_done\(client, lock, redlock_release_start)/rl_catch_up(client, RL_FRESH_US);$1/|a release first reads what has come
 R8|client.c|s/rl_catch_up\(client, 0\);(\s+return rl_run_until_done\(client, lock, redlock_extend_start)/rl_catch_up(client, RL_FRESH_US);$1/|an extension first reads what has come
 R9|client.c|s/served_us \+ fresh_us/served_us + 9000 * fresh_us/|what was read a second ago is not fresh
