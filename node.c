@@ -219,7 +219,7 @@ static struct redlock_request *rl_request(struct redlock_node *node, unsigned nt
    form. */
 static int rl_is_shared(const struct redlock_request *last, const void *owner, unsigned command)
 {
-    unsigned alike = 1 << RL_LEAVE | 1 << RL_BACK;
+    unsigned alike = REDLOCK_FAIR ? 1 << RL_LEAVE | 1 << RL_BACK : 0;
 
     return owner == NULL && last->owner == NULL && last->repeats < UINT16_MAX &&
            (last->command == command ||
