@@ -215,15 +215,18 @@ static struct redlock_request *rl_request(struct redlock_node *node, unsigned nt
     return &node->priv.requests[at < REDLOCK_PIPELINE_MAX ? at : at - REDLOCK_PIPELINE_MAX];
 }
 
+/* Whether a release takes a waiter out of its queue, or puts it back: the replies are alike. */
+static int rl_is_of_queue(unsigned command)
+{
+    return REDLOCK_FAIR && (command == RL_LEAVE || command == RL_BACK);
+}
+
 /* Whether the last request can count one more command: both replies are dropped, and have the same
    form. */
 static int rl_is_shared(const struct redlock_request *last, const void *owner, unsigned command)
 {
-    unsigned alike = REDLOCK_FAIR ? 1 << RL_LEAVE | 1 << RL_BACK : 0;
-
     return owner == NULL && last->owner == NULL && last->repeats < UINT16_MAX &&
-           (last->command == command ||
-            (rl_is(rl_command_of(last), alike) && rl_is(command, alike)));
+           (last->command == command || (rl_is_of_queue(last->command) && rl_is_of_queue(command)));
 }
 
 /* Whether one request is free besides the last one, which is kept for releases whose reply is

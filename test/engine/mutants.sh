@@ -494,8 +494,8 @@ R19|wait.c|s/rl_owe\(c, lock\);/;/|a waiter that gives up leaves when there is r
 R19|node.c|s/command == RL_GATE && vote == RL_DENIED/$& \&\& !node->priv.no_queue/|also for locks whose gates are under way
 QR5|node.c|s/!rl_has_room\(node\) && \(owner != NULL \|\| (count == REDLOCK_PIPELINE_MAX)\)/$1/|the last slot is for commands without a requester
 QR5|node.c|s/\(last->command == command \|\|/(1 ||/|only commands with equal replies share a slot
-QR5|node.c|s/rl_is\(rl_command_of\(last\), alike\) &&/1 \&\&/|both must have them
-QR5|node.c|s/\(rl_is\(rl_command_of\(last\), alike\) && rl_is\(command, alike\)\)/0/|a rollback that puts a waiter back, and a release that takes one out, have equal replies
+QR5|node.c|s/rl_is_of_queue\(last->command\) &&/1 \&\&/|both must have them
+QR5|node.c|s/\(rl_is_of_queue\(last->command\) && rl_is_of_queue\(command\)\)/0/|a rollback that puts a waiter back, and a release that takes one out, have equal replies
 QR5|node.c|s/last->owner == NULL &&//|a slot whose requester waits for its reply is not shared
 QR5|node.c|s/if \(--node->priv.requests\[node->priv.first\].repeats > 0\)\n\s+return;//|a shared slot expects as many replies as commands
 QR5|node.c|s/if \(\+\+node->priv.first == REDLOCK_PIPELINE_MAX\)\n\s+node->priv.first = 0;/++node->priv.first;/|the ring of slots wraps around
