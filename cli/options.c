@@ -402,6 +402,8 @@ int options_take(int verb, const char *name, int count, char **words)
     config_load(file, options.config != NULL, take_from_file);
     if (source_of[0] == 3) /* the first option is --nodes */
         options.nodes_file = file;
+    if (strlen(options.prefix) >= REDLOCK_KEY_MAX) /* a name has one byte at least */
+        die(EXIT_USAGE, "the prefix has at most %d bytes", REDLOCK_KEY_MAX - 1);
     if (options.ttl_ms < 0 && verb != ACQUIRE)
         options.ttl_ms = options.longest_ttl_ms > 0 && options.longest_ttl_ms < TTL_DEFAULT_MS
                              ? options.longest_ttl_ms

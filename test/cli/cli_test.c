@@ -570,6 +570,30 @@ static void names(void)
     ok(on_most("b:x"), "--prefix overrides REDLOCK_PREFIX");
 }
 
+/* What is too long for each key or name is refused before a node is asked, with one message. */
+static void too_long(void)
+{
+    static char prefix[901];
+    char file[1000];
+
+    nodes(3);
+    memset(prefix, 'p', sizeof prefix - 1);
+    setenv("REDLOCK_PREFIX", prefix, 1);
+    is_int(redlock("status", NULL), 64, "REDLOCK_PREFIX of 900 bytes: 64");
+    is_text(wrote(last, 'e'), "redlock: the prefix has at most 254 bytes\n", "it says why");
+    unsetenv("REDLOCK_PREFIX");
+    prefix[255] = '\0';
+    is_int(redlock("status", "--prefix", prefix, NULL), 64, "--prefix of 255 bytes: 64");
+    is_int(redlock("check", "--prefix", prefix, NULL), 3, "check: 3");
+    is_text(wrote(last, 'e'), "redlock: the prefix has at most 254 bytes\n", "it says why");
+    snprintf(file, sizeof file, "prefix = %s\n", prefix);
+    is_int(redlock("status", "--config", write_file("c", 0600, file), NULL), 64,
+           "255 bytes in the configuration file: 64");
+    prefix[254] = '\0';
+    is_int(redlock("status", "--prefix", prefix, NULL), 1, "--prefix of 254 bytes: status");
+    is_int(redlock("run", "--prefix", prefix, "x", "-c", "exit 4", NULL), 4, "and run");
+}
+
 /* The library has keys of its own beside that of a lock: a lock of such a name would disturb it, or wait for ever. */
 static void reserved_names(void)
 {
@@ -4791,6 +4815,7 @@ static const struct scenario {
     {"words", words},
     {"options", options},
     {"names", names},
+    {"too_long", too_long},
     {"reserved_names", reserved_names},
     {"environment", environment},
     {"nested", nested},
