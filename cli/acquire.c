@@ -101,17 +101,17 @@ struct forced {
     int deleted;
 };
 
-static const char *forced_name;
+static char forced_key[REDLOCK_KEY_MAX + 1];
 
 /* Deletes the key if its value has the id. For a long value, or one with NULs, the script compares the beginning and the size. */
 static void delete_by_id(struct talk *talk, struct forced *forced)
 {
     static const char script[] = "local v=redis.call('get',KEYS[1])return v and #v==ARGV[2]+0 and "
                                  "v:sub(1,#ARGV[1])==ARGV[1]and redis.call('del',KEYS[1])or 0";
-    char key[REDLOCK_KEY_MAX + 1], value[VALUE_MAX + 1], size[24], id[ID_TEXT];
+    char value[VALUE_MAX + 1], size[24], id[ID_TEXT];
 
-    key_of(key, forced_name);
-    if (!ask_any(talk, "GET", key, NULL) || is_kind(talk, RESP_NIL) || is_error(talk, "WRONGTYPE"))
+    if (!ask_any(talk, "GET", forced_key, NULL) || is_kind(talk, RESP_NIL) ||
+        is_error(talk, "WRONGTYPE"))
         return;
     if (!is_kind(talk, RESP_STRING)) {
         refuses(talk);
@@ -120,7 +120,8 @@ static void delete_by_id(struct talk *talk, struct forced *forced)
     snprintf(value, sizeof value, "%s", text_of(talk));
     snprintf(size, sizeof size, "%lu", (unsigned long)talk->item[0].size);
     id_of(id, value);
-    if (strcmp(id, options.force) == 0 && ask(talk, "EVAL", script, "1", key, value, size, NULL))
+    if (strcmp(id, options.force) == 0 &&
+        ask(talk, "EVAL", script, "1", forced_key, value, size, NULL))
         forced->deleted = number_of(talk) == 1;
 }
 
@@ -141,7 +142,7 @@ static int release_by_force(int count, char **words)
 
     if (count != 1)
         die(EXIT_USAGE, "release --force: ID and NAME are required; redlock status prints the ID");
-    forced_name = words[0];
+    key_of(forced_key, words[0]);
     nodes_load();
     all = ask_nodes(converse, sizeof *all, options.node_timeout_ms,
                     FIRST_TIMES * 4 * options.node_timeout_ms);

@@ -444,24 +444,35 @@ static long wait_for_all(int line, const struct results *all, long step_ms, long
     return silent_ms;
 }
 
-/* A child that is not over is late: its node was silent for so long, or has answered until the limit. The message has these limits
-   and not what was measured, so that it is the same for all such nodes. */
+/* Returns 1 if the child had to be killed; 0 if it has ended by itself. */
+static int kill_child(pid_t child)
+{
+    int status = 0;
+
+    if (waitpid(child, &status, WNOHANG) == child)
+        return 0;
+    kill(child, SIGKILL);
+    waitpid(child, &status, 0);
+    return WIFSIGNALED(status); /* else it was about to end */
+}
+
+/* A child that has to be killed is late: its node was silent for so long, or has answered until the limit. The message has these
+   limits and not what was measured, so that it is the same for all such nodes. */
 static void end_child(unsigned i, pid_t child, struct result *result, long silent_ms, long limit_ms)
 {
     int was_silent = now_us() - result->heard_us >= (uint64_t)silent_ms * 1000;
+    int is_late = child > 0 && kill_child(child);
     const char *what = result->is_up             ? "answer"
                        : targets[i].url.tls != 0 ? "TLS connection"
                                                  : "connection";
 
-    if (child > 0) {
-        kill(child, SIGKILL);
-        waitpid(child, NULL, 0);
-    }
     if (result->is_over || result->is_complete || result->error[0] != '\0')
         return;
     result->fault = REDLOCK_FAULT_TIMEOUT;
     if (child <= 0)
         snprintf(result->error, sizeof result->error, "the system denies a process");
+    else if (!is_late)
+        snprintf(result->error, sizeof result->error, "the process that asks it has ended");
     else if (was_silent)
         snprintf(result->error, sizeof result->error, "no %s within %ld ms%s", what, silent_ms,
                  !result->is_up && targets[i].url.tls != 0 ? "; is this a TLS port?" : "");
@@ -528,9 +539,9 @@ void *ask_nodes(void (*converse)(struct talk *talk, unsigned i, void *result), s
     if (begun < quorum())
         die(EXIT_SYSTEM, "the system denies a process");
     silent_ms = wait_for_all(line[0], &all, step_ms, limit_ms);
-    close(line[0]);
     for (i = 0; i < target_count; i++)
         end_child(i, child[i], result_at(&all, i), silent_ms, limit_ms);
+    close(line[0]); /* not earlier: it ends the children */
     for (i = 0; i < target_count; i++)
         mark_duplicate(&all, i);
     io_close(io);

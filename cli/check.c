@@ -383,18 +383,26 @@ static void judge_latency(struct talk *talk, struct exam *exam, const char *key)
           (double)exam->p99_us / 1000, options.node_timeout_ms);
 }
 
+/* The key that is set on node i. Exits if it is too long. */
+static void probe_key(char key[REDLOCK_KEY_MAX + 1], unsigned i)
+{
+    char name[64];
+
+    snprintf(name, sizeof name, "%s-%u", probe, i);
+    key_of(key, name);
+}
+
 static void converse(struct talk *talk, unsigned i, void *result)
 {
     long ttl_ms = PATIENCE * options.node_timeout_ms;
-    char name[64], key[REDLOCK_KEY_MAX + 1], ttl[24];
+    char key[REDLOCK_KEY_MAX + 1], ttl[24];
     struct exam *exam = result;
 
     if (talk->result->is_open) {
         finds(exam, REACH, WARN, "a password is given, but the server wants none");
         exam->finding[REACH].fix = "leave the password out, or require one: requirepass, ACL";
     }
-    snprintf(name, sizeof name, "%s-%u", probe, i);
-    key_of(key, name);
+    probe_key(key, i);
     ttl_ms = ttl_ms > PROBE_MS ? ttl_ms : PROBE_MS;
     snprintf(ttl, sizeof ttl, "%ld", ttl_ms);
     judge_info(talk, exam);
@@ -644,7 +652,7 @@ static int sum_up(unsigned *usable)
 
 int verb_check(int count, char **words)
 {
-    char random[33];
+    char random[33], key[REDLOCK_KEY_MAX + 1];
     unsigned usable;
     int n, status;
 
@@ -656,6 +664,7 @@ int verb_check(int count, char **words)
     nodes_read();
     put_random(random, 16);
     snprintf(probe, sizeof probe, "check:%s", random);
+    probe_key(key, target_count - 1); /* none is longer */
     exams = ask_nodes(converse, sizeof *exams, options.node_timeout_ms * FIRST_TIMES,
                       LIMIT_MS + options.node_timeout_ms * FIRST_TIMES);
     judge_all();

@@ -639,7 +639,7 @@ static int answer_test(const char *mark)
 
 static void check_words(int count)
 {
-    char key[REDLOCK_KEY_MAX + 1];
+    char key[REDLOCK_KEY_MAX + 1], name[REDLOCK_KEY_MAX + 1];
     int n, patterns = 0;
 
     for (n = 0; n < count; n++) {
@@ -652,6 +652,10 @@ static void check_words(int count)
         die(EXIT_USAGE, "status: with --mine, --here and --slots exactly one NAME is required");
     if ((options.mine || options.here) && (options.slots > 0 || options.json))
         die(EXIT_USAGE, "status: --mine and --here print nothing: their answer is the exit status");
+    if (options.slots > 0) {
+        name_slot(name, (unsigned)options.slots); /* no other name of a slot is longer */
+        key_of(key, name);
+    }
 }
 
 int verb_status(int count, char **words)

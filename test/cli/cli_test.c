@@ -570,10 +570,20 @@ static void names(void)
     ok(on_most("b:x"), "--prefix overrides REDLOCK_PREFIX");
 }
 
-/* What is too long for each key or name is refused before a node is asked, with one message. */
+static void refused_once(const char *word, const char *option, const char *value, const char *name)
+{
+    is_int(redlock(word, option, value, name, NULL), 64, "%s %s, a name of %lu bytes: 64", word,
+           option, (unsigned long)strlen(name));
+    is_int(count_of(wrote(last, 'e'), "\n"), 1, "one message: %s", wrote(last, 'e'));
+    ok(strstr(wrote(last, 'e'), "the name of a lock") != NULL ||
+           strstr(wrote(last, 'e'), "no lock has a key") != NULL,
+       "it says why");
+}
+
+/* A prefix or a name that is not usable is refused before a node is asked, with one message. */
 static void too_long(void)
 {
-    static char prefix[901];
+    static char prefix[901], name[249];
     char file[1000];
 
     nodes(3);
@@ -592,6 +602,15 @@ static void too_long(void)
     prefix[254] = '\0';
     is_int(redlock("status", "--prefix", prefix, NULL), 1, "--prefix of 254 bytes: status");
     is_int(redlock("run", "--prefix", prefix, "x", "-c", "exit 4", NULL), 4, "and run");
+    is_int(redlock("check", "--prefix", prefix, NULL), 3, "check has keys of its own: 3");
+    is_int(count_of(wrote(last, 'e'), "\n"), 1, "one message: %s", wrote(last, 'e'));
+    memset(name, 'n', sizeof name - 1);
+    refused_once("release", "--force", "12345678", name);
+    refused_once("release", "--force", "12345678", "");
+    refused_once("release", "--force", "12345678", "a:wait");
+    name[246] = '\0';
+    refused_once("status", "--slots", "3", name);
+    is_int(redlock("release", "--force", "12345678", name, NULL), 79, "246 bytes: no such holder");
 }
 
 /* The library has keys of its own beside that of a lock: a lock of such a name would disturb it, or wait for ever. */
@@ -2850,6 +2869,27 @@ static void undecided(void)
     is_int(redlock("status", "y", "z", NULL), 69, "one is free, the other unknown: 69");
 }
 
+/* The processes that ask the nodes are killed, long before a node is late. */
+static void askers_die(void)
+{
+    struct program run;
+    pid_t child;
+    int i;
+
+    nodes(3);
+    pause_all();
+    run = start("status", "--node-timeout", "60", "x", NULL);
+    for (i = 0; i < 3; i++) {
+        ok(until((child = child_of(run.pid, 0)) > 0, WAIT_MS), "a process asks");
+        signal_to(child, SIGKILL);
+        until(!lives(child), WAIT_MS);
+    }
+    is_int(ends(&run), 69, "nobody has answered: 69");
+    resume_all();
+    is_int(count_of(wrote(run, 'e'), ": the process that asks it has ended\n"), 1,
+           "the message says why: %s", wrote(run, 'e'));
+}
+
 /* The name is in use by something that is not a lock: each verb reports this. */
 static void foreign_keys(void)
 {
@@ -4841,6 +4881,7 @@ static const struct scenario {
     {"force", force},
     {"status", status},
     {"undecided", undecided},
+    {"askers_die", askers_die},
     {"foreign_keys", foreign_keys},
     {"node_lists", node_lists},
     {"slow_names", slow_names},
