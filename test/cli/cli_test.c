@@ -4352,6 +4352,23 @@ static void odd_lists(void)
     ok(strstr(wrote(last, 'e'), "ask for fewer") != NULL, "stderr has: ask for fewer");
 }
 
+/* Values of other programs that are longer than the library accepts by default: 1 MB. */
+static void large_values(void)
+{
+    char id[9];
+
+    nodes(3);
+    ask_all("EVAL", "redis.call('set','large',string.rep('v',1048577))", "0");
+    ask_all("SET", "lock", "v");
+    is_int(redlock("status", "--prefix", "", NULL), 0, "status of all keys");
+    ok(shows(last, "^large +held +3/3 ") && shows(last, "^lock +held +3/3 "), "it lists both");
+    is_int(redlock("run", "-n", "--prefix", "", "large", "true", NULL), 75, "run: held");
+    setenv("REDLOCK_PREFIX", "", 1);
+    id_of("large", id);
+    is_int(redlock("release", "--force", id, "large", NULL), 0, "release --force");
+    is_int(with_key("large"), 0, "the key is gone");
+}
+
 /* A user who may not list all locks. */
 static void denied_lists(void)
 {
@@ -4821,6 +4838,7 @@ static const struct scenario {
     {"callers", callers},
     {"slots", slots},
     {"odd_lists", odd_lists},
+    {"large_values", large_values},
     {"denied_lists", denied_lists},
     {"odd_answers", odd_answers},
     {"denials", denials},
