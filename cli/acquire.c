@@ -27,7 +27,6 @@ int verb_acquire(int count, char **words)
         die(EXIT_USAGE, "acquire: -t TTL is required: the lock is not renewed");
     if (options.ttl_ms < TTL_MIN_MS)
         die(EXIT_USAGE, "acquire: -t: at least %d ms", (int)TTL_MIN_MS);
-    nodes_load();
     session_open(&session, words[0]);
     session_sign(&session);
     status = take(&session, words[0]);
@@ -88,7 +87,6 @@ static void read_token(int count, char **words)
 static enum redlock_status release_token(int count, char **words)
 {
     read_token(count, words);
-    nodes_load();
     session_open(&session, words[0]);
     session_adopt(&session);
     return session_release(&session);

@@ -288,7 +288,8 @@ struct session {
 /* The key of the lock of this name. Exits with 64 if it is too long. */
 void key_of(char key[REDLOCK_KEY_MAX + 1], const char *name);
 
-/* A client of all targets, and a lock on prefix + name. Exits if that is impossible. */
+/* Handles signals from here on, reads the nodes (nodes_load), and makes a client of them and a lock on prefix + name. Exits if that
+   is impossible, or a signal asks this process to end. */
 void session_open(struct session *session, const char *name);
 /* From now on the lock is this slot of the name. It must not be held or in progress. */
 void session_slot(struct session *session, const char *name, unsigned number);

@@ -46,7 +46,7 @@ static struct {
 
 /* ---- Options ---- */
 
-static void check_options(int has_timeout)
+static void check_options(void)
 {
     long margin_ms = options.ttl_ms / 6 < MARGIN_MAX_MS ? options.ttl_ms / 6 : MARGIN_MAX_MS;
     long killing_ms = options.ttl_ms / 20 < KILLING_MAX_MS ? options.ttl_ms / 20 : KILLING_MAX_MS;
@@ -57,7 +57,7 @@ static void check_options(int has_timeout)
     if (options.kill_after_ms >= 0 && options.kill_after_ms < margin_ms)
         margin_ms = options.kill_after_ms;
     run.margin_us = (uint64_t)margin_ms * 1000 + run.killing_us;
-    if (has_timeout && options.ttl_ms < options.node_timeout_ms * 10)
+    if (options.ttl_ms < options.node_timeout_ms * 10)
         say(LOG_WARNING,
             "--node-timeout is more than a tenth of the ttl: a node that hangs delays renewals");
 }
@@ -519,15 +519,13 @@ int verb_run(int count, char **words)
     enum redlock_status status;
     struct job_end end;
     struct job_setup setup = {.set_environment = set_environment};
-    int has_timeout = options.node_timeout_ms >= 0;
     int goes;
 
     run.name = words[0];
     if (!job_is_possible())
         die(EXIT_SYSTEM,
             "run: the command would be in another PID namespace: unshare --pid needs --fork");
-    nodes_load();
-    check_options(has_timeout);
+    check_options();
     if (options.label == NULL)
         options.label =
             strrchr(command[0], '/') != NULL ? strrchr(command[0], '/') + 1 : command[0];

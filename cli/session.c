@@ -111,8 +111,11 @@ void session_open(struct session *session, const char *name)
     struct redlock_settings settings = {0};
     unsigned i;
 
-    if (!signals_begin()) /* not earlier: signals must end a lookup, a question or a password prompt */
+    if (!signals_begin()) /* process 1 of a container would ignore a signal during the lookup */
         die(EXIT_SYSTEM, "no pipe");
+    nodes_load();
+    if (is_asked_to_end())
+        end_by_signal();
     session->lock = &session->one;
     key_of(session->key, name);
     for (i = 0; i < target_count; i++) {

@@ -3183,6 +3183,48 @@ static void slow_names(void)
     no_key_left("then");
 }
 
+/* How many threads a process has. */
+static int threads_of(pid_t pid)
+{
+    char path[64];
+    struct stat status;
+
+    snprintf(path, sizeof path, "/proc/%ld/task", (long)pid);
+    return stat(path, &status) == 0 ? (int)status.st_nlink - 2 : 0;
+}
+
+/* SIGTERM ends the program while it looks a name up: a second thread does that. It is process 1 of a PID namespace, where the kernel
+   drops a signal that has no handler. */
+static void names_that_hang(void)
+{
+    static const char *const rights[] = {"-pf", "-Urpf"};
+    struct program run;
+    pid_t pid = 0;
+    int i = 0;
+
+    preload_shim();
+    setup.instead = "unshare";
+    while (i < 2 && redlock(rights[i], "true", NULL) != 0) {
+        setup.instead = "unshare";
+        i++;
+    }
+    if (i == 2) {
+        skip("creating a PID namespace is not permitted");
+        return;
+    }
+    setup.instead = "unshare";
+    run =
+        start(rights[i], "--mount-proc", program, "run", "-N", "hangs.invalid", "x", "true", NULL);
+    ok(until((pid = child_of(run.pid, 0)) > 0 && threads_of(pid) == 2, WAIT_MS), "it looks up");
+    signal_to(pid, SIGTERM);
+    is_int(ends(&run), 128 + SIGTERM, "process 1: SIGTERM ends it");
+    is_text(wrote(run, 'e'), "", "without a message");
+    run = start("acquire", "-t", "9", "-N", "hangs.invalid", "x", NULL);
+    ok(until(threads_of(run.pid) == 2, WAIT_MS), "it looks up");
+    signal_to(run.pid, SIGTERM);
+    is_int(ends(&run), -SIGTERM, "any other process: SIGTERM ends it");
+}
+
 /* Soon after boot the system has no random bytes yet. They are waited for, as servers are. */
 static void no_random_bytes(void)
 {
@@ -4905,6 +4947,7 @@ static const struct scenario {
     {"slow_names", slow_names},
     {"no_random_bytes", no_random_bytes},
     {"all_addresses", all_addresses},
+    {"names_that_hang", names_that_hang},
     {"names_that_appear", names_that_appear},
     {"names_that_move", names_that_move},
     {"default_config", default_config},
