@@ -40,6 +40,7 @@ static struct {
     uint64_t fail_us;         /* no message before this time says that a renewal has failed */
     int is_failing;           /* 1: a message has reported a failed renewal */
     int interrupted;          /* 1: Ctrl-C has reached command and redlock alike */
+    int is_asked;             /* 1: a signal has asked redlock, and so the job, to end */
     redlock_mask up, holding; /* nodes reported as connected; nodes reported to have the lock */
     redlock_mask members;     /* as in the lock, at the last turn */
 } run = {.take_over_us = UINT64_MAX};
@@ -296,25 +297,32 @@ static void look_at_lock(uint64_t now, uint64_t pause_us)
     redlock_cancel(&session.client, session.lock); /* not earlier: the messages need its state */
 }
 
+static void note_signal(int number, int by_terminal)
+{
+    run.interrupted |= number == SIGINT && by_terminal;
+    run.is_asked |= is_ending(number);
+}
+
 /* Forwards signals to the job, which is in the same process group: a signal of the terminal has reached that group already. */
 static void forward_signals(void)
 {
     int number, by_terminal;
 
-    while ((number = next_signal(&by_terminal)) != 0)
+    while ((number = next_signal(&by_terminal)) != 0) {
+        note_signal(number, by_terminal);
         if (number == SIGCHLD) {
             job_serve_children();
         } else if (number == SIGTTIN || number == SIGTTOU) {
             if (by_terminal) /* the command uses the terminal in the background, and was stopped: the shell has to know */
                 stop_by_terminal(number);
         } else if (is_ending(number) && by_terminal) {
-            run.interrupted |= number == SIGINT;
             job_spread(number);
         } else if (is_ending(number)) {
             job_ask(number);
         } else if (!by_terminal) {
             job_pass(number);
         }
+    }
 }
 
 /* One turn of the loop, which also ends when the job is over. */
@@ -329,12 +337,12 @@ static void turn_with_job(void)
 }
 
 /* Ctrl-C may have ended the job before this process took note of it. */
-static void note_interrupt(void)
+static void note_signals(void)
 {
     int number, by_terminal;
 
     while ((number = next_signal(&by_terminal)) != 0)
-        run.interrupted |= number == SIGINT && by_terminal;
+        note_signal(number, by_terminal);
 }
 
 /* Waits until the job is over. */
@@ -357,7 +365,7 @@ static struct job_end supervise(void)
                 cause_of_delay(now, pause_us));
         }
         if (is_over) {
-            note_interrupt();
+            note_signals();
             return end;
         }
         look_at_lock(now, pause_us);
@@ -368,8 +376,8 @@ static struct job_end supervise(void)
 
 /* ---- The end ---- */
 
-/* --min-hold: the lock is renewed until this time is over, or a signal asks this process to end. It was acquired for so long, so no
-   renewal must succeed. */
+/* --min-hold: the lock is renewed until this time is over, unless a signal asks this process to end, or has asked the job. It was
+   acquired for so long, so no renewal must succeed. */
 static void stay(void)
 {
     uint64_t end_us = run.acquired_us + (uint64_t)options.min_hold_ms * 1000;
@@ -377,7 +385,7 @@ static void stay(void)
     if (options.min_hold_ms > 0 && now_us() < end_us)
         say(LOG_DEBUG, "%s: the command has ended; --min-hold keeps the lock for %ld s", run.name,
             (long)((end_us - now_us()) / 1000000) + 1);
-    while (now_us() < end_us && !is_asked_to_end()) {
+    while (now_us() < end_us && !run.is_asked && !is_asked_to_end()) {
         turn(&session, end_us);
         if (has_completed())
             return; /* lost: the release will say so */

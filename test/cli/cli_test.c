@@ -1776,6 +1776,30 @@ static void min_hold(void)
     no_key_left("then");
 }
 
+/* A signal that has ended the job ends redlock, too. The lock is not released: it stays on the nodes for --min-hold. */
+static void min_hold_and_a_signal(void)
+{
+    struct beat *a = map_beat(beat_path("a"));
+    struct program run;
+    int terminal;
+
+    nodes(3);
+    run = start("run", "-t", "9", "--min-hold", "300", "x", self, "beat", beat_path("a"), "polite",
+                NULL);
+    ok(beats(a) && on_all("redlock:x"), "it runs");
+    signal_to(run.pid, SIGTERM);
+    is_int(ends(&run), 5, "SIGTERM: the status of the command");
+    ok(with_key("redlock:x") == 3 && longest("redlock:x") > 200000, "the lock stays");
+    run = start_on_terminal(&terminal, "run", "--min-hold", "300", "y", "-c",
+                            "echo up; exec sleep 300", NULL);
+    screen(terminal, "up");
+    type(terminal, "\x03");
+    is_int(ends(&run), -SIGINT, "Ctrl-C ends both");
+    ok(on_most("redlock:y") && longest("redlock:y") > 200000, "the lock stays");
+    close(terminal);
+    ask_all("FLUSHALL");
+}
+
 /* A majority that is away at the end does not shorten --min-hold. */
 static void min_hold_and_no_majority(void)
 {
@@ -4931,6 +4955,7 @@ static const struct scenario {
     {"other_signals_while_waiting", other_signals_while_waiting},
     {"fork_fails", fork_fails},
     {"min_hold", min_hold},
+    {"min_hold_and_a_signal", min_hold_and_a_signal},
     {"min_hold_and_no_majority", min_hold_and_no_majority},
     {"no_renewal", no_renewal},
     {"counted_once", counted_once},
