@@ -394,7 +394,7 @@ void job_ask(int number); /* signals all processes of the job; they have --kill-
 void job_lose(uint64_t deadline_us);
 /* Signals the processes that are not in the group of this process: a terminal has signalled the others. */
 void job_spread(int number);
-/* Removes children that have ended, and continues a guard that was stopped. After SIGCHLD. */
+/* Removes children that have ended, but for the guard, and continues a guard that was stopped. After SIGCHLD, also before job_start. */
 void job_serve_children(void);
 /* The lock is released: ends the guard, which says what goes on without the lock. */
 void job_finish(void);

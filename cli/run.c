@@ -387,6 +387,7 @@ static void stay(void)
             (long)((end_us - now_us()) / 1000000) + 1);
     while (now_us() < end_us && !run.is_asked && !is_asked_to_end()) {
         turn(&session, end_us);
+        job_serve_children();
         if (has_completed())
             return; /* lost: the release will say so */
     }

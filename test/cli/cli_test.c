@@ -1425,6 +1425,39 @@ static void ttin_while_waiting(void)
     no_key_left("then");
 }
 
+/* Kills a child that redlock has from its caller. Returns 1 when redlock has taken note of its end. */
+static int is_reaped(struct program run, pid_t guard)
+{
+    pid_t child = child_of(run.pid, guard);
+
+    signal_to(child, SIGKILL);
+    return child > 0 && until(kill(child, 0) != 0, WAIT_MS);
+}
+
+/* No child stays a zombie while redlock waits: process 1 of a container gets those of others. */
+static void children_of_the_caller(void)
+{
+    struct program run;
+    pid_t guard;
+
+    nodes(3);
+    ask_all("SET", "redlock:x", "another's");
+    setenv("P", program, 1);
+    setup.instead = "sh";
+    run = start("-c", "sleep 300 & sleep 300 & exec \"$P\" run -v --min-hold 300 x true", NULL);
+    ok(writes(run, 'e', "waiting"), "it waits");
+    ok(is_reaped(run, 0), "a child ends meanwhile");
+    ask_all("DEL", "redlock:x");
+    ok(writes(run, 'e', "--min-hold keeps the lock for "), "it stays");
+    guard = child_of(run.pid, 0);
+    if (!is_called(guard, "rl-guard"))
+        guard = child_of(run.pid, guard);
+    ok(is_reaped(run, guard), "a child ends meanwhile");
+    signal_to(run.pid, SIGTERM);
+    is_int(ends(&run), 0, "the status of the command");
+    ask_all("FLUSHALL");
+}
+
 static void other_signals_while_waiting(void)
 {
     static const int signals[] = {SIGUSR1, SIGUSR2, SIGTSTP};
@@ -4952,6 +4985,7 @@ static const struct scenario {
     {"term_while_waiting", term_while_waiting},
     {"journal_levels", journal_levels},
     {"ttin_while_waiting", ttin_while_waiting},
+    {"children_of_the_caller", children_of_the_caller},
     {"other_signals_while_waiting", other_signals_while_waiting},
     {"fork_fails", fork_fails},
     {"min_hold", min_hold},
