@@ -96,7 +96,7 @@ static const struct {
     const char *name, *instead;
 } gone[] = {
     {RUN, 0, "foreground", "the command always shares the terminal; leave the option out"},
-    {RUN, 0, "new-group", "redlock run NAME setsid COMMAND"},
+    {RUN, 0, "new-group", "redlock run NAME setsid -w COMMAND; not without /proc"},
     {RUN, 's', "signal", "the job gets TERM, which a trap of a shell can translate"},
     {RUN, 0, "on-lost", "--keep-going is what none was; term is the default"},
     {RUN, 0, "max-hold", "redlock run NAME timeout TIME COMMAND"},

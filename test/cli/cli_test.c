@@ -468,6 +468,10 @@ static void options(void)
     is_text(wrote(last, 'e'),
             "redlock: --wait x: this is no time: write 1.5, 250ms, 2m, 1h or 1d; at most 24d\n",
             "the message says how to write one");
+    is_int(redlock("run", "--new-group", "x", "true", NULL), 64, "an option that is gone");
+    is_text(wrote(last, 'e'),
+            "redlock: --new-group is gone: redlock run NAME setsid -w COMMAND; not without /proc\n",
+            "the message says what to use instead");
     is_int(redlock("run", "--conf", "5", "x", "true", NULL), 64, "an abbreviation of two options");
     is_int(redlock("run", "--nonb", "x", "-c", "exit 3", NULL), 3, "an abbreviation of one option");
     is_int(redlock("status", "-q", "x", "--", "-v", NULL), 1, "after -- there are no options");
