@@ -142,8 +142,8 @@ void nodes_check(const char *list, const char *where);
 typedef int add_line(const char *key, const char *value, const char *where);
 /* Passes each line of the file to `add`. Exits with 78 and a message if the file cannot be used. */
 void config_load(const char *path, int must_be, add_line *add);
-/* Before a login to target i: reads its password again, if the nodes stand in the configuration file. A file that cannot be used
-   changes nothing. */
+/* Before a login to target i: reads its password again, if it has one and the nodes stand in the configuration file. A file that
+   cannot be used changes nothing. */
 void nodes_renew_password(unsigned i);
 
 /* ---- I/O, in tls.c: names_io(), and mbedTLS for the nodes that need it ---- */

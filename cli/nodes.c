@@ -229,7 +229,7 @@ void nodes_renew_password(unsigned i)
     static int is_told; /* 1: a message has said that the file cannot be used */
     struct source source;
 
-    if (options.nodes_file == NULL)
+    if (options.nodes_file == NULL || url->password[0] == '\0')
         return;
     renewal.node = url;
     renewal.found.password[0] = '\0';

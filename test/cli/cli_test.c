@@ -3652,6 +3652,26 @@ static void changed_passwords(void)
     no_key_left("then");
 }
 
+/* Without passwords the file is not read again: its file system may hang, and the thread that renews would wait for it. */
+static void no_passwords(void)
+{
+    struct beat *a = map_beat(beat_path("a"));
+    struct program run;
+    char config[120];
+
+    nodes(3);
+    unsetenv("REDLOCK_NODES");
+    snprintf(config, sizeof config, "%s", write_nodes(0600, ""));
+    run =
+        start("run", "-v", "-t", "3", "--config", config, "x", self, "beat", beat_path("a"), NULL);
+    ok(beats(a), "a holder");
+    write_file("c", 0600, "nonsense\n");
+    relogin(run, "the file has no passwords");
+    is_int(count_of(wrote(run, 'e'), "c.secret"), 0, "no message is about the file");
+    a->stop = 1;
+    is_int(ends(&run), 5, "the status of the command");
+}
+
 /* The only client that the servers accept is the test itself. That is no denial, with or without a password. */
 static void full_servers(void)
 {
@@ -5017,6 +5037,7 @@ static const struct scenario {
     {"passwords", passwords},
     {"long_passwords", long_passwords},
     {"changed_passwords", changed_passwords},
+    {"no_passwords", no_passwords},
     {"full_servers", full_servers},
     {"json", json},
     {"no_place_to_print", no_place_to_print},
