@@ -5,6 +5,7 @@
    SPDX-License-Identifier: MIT */
 #include "ask.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -526,7 +527,7 @@ void *ask_nodes(void (*converse)(struct talk *talk, unsigned i, void *result), s
     int line[2];
 
     if (all.bytes == MAP_FAILED || !open_pipe(line))
-        die(EXIT_SYSTEM, "no memory, or no pipe");
+        die(EXIT_SYSTEM, "no memory, or no pipe: %s", strerror(errno));
     for (i = 0; i < target_count; i++) {
         result_at(&all, i)->heard_us = now_us();
         if ((child[i] = fork_process()) == 0) {

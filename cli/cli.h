@@ -73,7 +73,9 @@ struct options {
     int log_levels; /* messages begin with their level, for the journal */
     int nonblock, keep_going;
     int fence;
-    int failure; /* the exit status of each die(), instead of the argument of die(); 0: the argument */
+    /* The exit status of each die() of check, instead of the argument of die(), which then also prints a first line of stdout for
+       monitoring plugins. 0: the argument. */
+    int failure;
 };
 extern struct options options;
 

@@ -303,9 +303,9 @@ void nodes_read(void)
 
     if (at == NULL)
         die(EXIT_CONFIG,
-            "no nodes: name them with -N, REDLOCK_NODES, or \"node = ...\" in "
-            "/etc/redlock.conf%s%s%s",
-            unread != NULL ? " (" : "", unread != NULL ? unread : "", unread != NULL ? ")" : "");
+            "no nodes: name them with -N, REDLOCK_NODES, or \"node = ...\" in %s%s%s%s",
+            options.config, unread != NULL ? " (" : "", unread != NULL ? unread : "",
+            unread != NULL ? ")" : "");
     for (;;) {
         if ((wrong = redlock_url_next(&at, &url)) != NULL)
             die(EXIT_CONFIG, "node %u, column %ld of the list: %s", target_count + 1,

@@ -389,7 +389,7 @@ static int is_journal(void)
 
 int options_take(int verb, const char *name, int count, char **words)
 {
-    const char *file;
+    int must_be;
 
     options.log_levels = is_journal();
     if (verb == CHECK)
@@ -398,10 +398,12 @@ int options_take(int verb, const char *name, int count, char **words)
     if (count < 0)
         return count;
     take_from_environment();
-    file = options.config != NULL ? options.config : "/etc/redlock.conf";
-    config_load(file, options.config != NULL, take_from_file);
+    must_be = options.config != NULL;
+    if (!must_be)
+        options.config = "/etc/redlock.conf";
+    config_load(options.config, must_be, take_from_file);
     if (source_of[0] == 3) /* the first option is --nodes */
-        options.nodes_file = file;
+        options.nodes_file = options.config;
     if (strlen(options.prefix) >= REDLOCK_KEY_MAX) /* a name has one byte at least */
         die(EXIT_USAGE, "the prefix has at most %d bytes", REDLOCK_KEY_MAX - 1);
     if (options.ttl_ms < 0 && verb != ACQUIRE)

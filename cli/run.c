@@ -556,7 +556,7 @@ int verb_run(int count, char **words)
         return EXIT_LOST;
     }
     if (goes < 0) {
-        say(LOG_ERROR, "the command cannot be started: %s", strerror(errno));
+        say(LOG_ERROR, "%s: the command cannot be started: %s", run.name, strerror(errno));
         session_release(&session);
         session_close(&session);
         return EXIT_SYSTEM;

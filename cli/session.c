@@ -5,6 +5,7 @@
    SPDX-License-Identifier: MIT */
 #include "cli.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,7 +113,7 @@ void session_open(struct session *session, const char *name)
     unsigned i;
 
     if (!signals_begin()) /* process 1 of a container would ignore a signal during the lookup */
-        die(EXIT_SYSTEM, "no pipe");
+        die(EXIT_SYSTEM, "no pipe: %s", strerror(errno));
     nodes_load();
     if (is_asked_to_end())
         end_by_signal();

@@ -52,12 +52,19 @@ void say(enum level level, const char *format, ...)
 
 void die(int status, const char *format, ...)
 {
+    char text[1024], line[1500];
     va_list arguments;
 
     va_start(arguments, format);
-    say_list(LOG_ERROR, format, arguments);
+    vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    exit(options.failure != 0 ? options.failure : status);
+    say(LOG_ERROR, "%s", text);
+    if (options.failure == 0)
+        exit(status);
+    printable(line, sizeof line, text);
+    if (!options.json)
+        printf("REDLOCK UNKNOWN - %s\n", line);
+    exit(options.failure);
 }
 
 void *must_allocate(size_t count, size_t size)

@@ -1539,6 +1539,9 @@ static void fork_fails(void)
                "at a fork: %s", moments[i].moment);
         unsetenv("LD_PRELOAD");
         is_text(wrote(last, 'o'), "", "the command does not run");
+        if (moments[i].status == 71)
+            ok(strstr(wrote(last, 'e'), "redlock: x: the command cannot be started: ") != NULL,
+               "the message has the name: %s", wrote(last, 'e'));
         no_key_left("then");
     }
     setenv("LD_PRELOAD", shim, 1);
@@ -3051,6 +3054,16 @@ static void node_lists(void)
     is_int(redlock("status", "x", "--quiet=redis://:" SECRET "@h", NULL), 64, "a value for a flag");
     unsetenv("REDLOCK_NODES");
     is_int(redlock("run", "x", "true", NULL), 78, "no nodes: 78");
+    is_int(redlock("check", NULL), 3, "check without nodes: 3");
+    ok(strncmp(wrote(last, 'o'), "REDLOCK UNKNOWN - no nodes: ", 28) == 0 &&
+           count_of(wrote(last, 'o'), "\n") == 1,
+       "the first line is for monitoring plugins: %s", wrote(last, 'o'));
+    is_int(redlock("check", "--json", NULL), 3, "check --json without nodes: 3");
+    is_text(wrote(last, 'o'), "", "the line is not JSON");
+    path = write_file("c", 0600, "prefix = p:\n");
+    is_int(redlock("run", "--config", path, "x", "true", NULL), 78, "a file without nodes: 78");
+    ok(strstr(wrote(last, 'e'), path) != NULL && strstr(wrote(last, 'e'), "/etc/") == NULL,
+       "the message names the file: %s", wrote(last, 'e'));
     unsetenv("REDLOCK_NODE_TIMEOUT");
     is_int(redlock("status", "-N", "h:1,redis://h:2?timeout=70000", "x", NULL), 78,
            "a timeout of 70 s in an address");
@@ -3811,6 +3824,27 @@ static int babbles(char *address, size_t size, const char *what, size_t bytes)
     }
     close(fd);
     return pid;
+}
+
+static void few_descriptors(void)
+{
+    struct rlimit few = {4, 4};
+
+    setrlimit(RLIMIT_NOFILE, &few);
+}
+
+/* The message about a pipe says why there is none. */
+static void no_pipes(void)
+{
+    nodes(3);
+    setup.before = few_descriptors;
+    is_int(redlock("run", "x", "true", NULL), 71, "run without pipes: 71");
+    ok(strncmp(wrote(last, 'e'), "redlock: no pipe: ", 18) == 0, "it says why: %s",
+       wrote(last, 'e'));
+    setup.before = few_descriptors;
+    is_int(redlock("status", "x", NULL), 71, "status without pipes: 71");
+    ok(strncmp(wrote(last, 'e'), "redlock: no memory, or no pipe: ", 32) == 0, "it says why: %s",
+       wrote(last, 'e'));
 }
 
 static void no_servers(void)
@@ -4957,6 +4991,7 @@ static const struct scenario {
     {"background_prints", background_prints},
     {"long_host_name", long_host_name},
     {"least_permissions", least_permissions},
+    {"no_pipes", no_pipes},
     {"no_servers", no_servers},
     {"callers", callers},
     {"slots", slots},
