@@ -537,8 +537,11 @@ REDLOCK_PRIVATE enum rl_vote rl_vote_of(unsigned command, const struct resp_item
 {
     int64_t number = item->integer;
 
-    if (item->kind == RESP_ERROR)
+    if (item->kind == RESP_ERROR) {
+        if (REDLOCK_FAIR && command == RL_GATE && rl_is_error(item, "WRONGTYPE\0"))
+            return RL_NO; /* the key is there, as SET and FENCE say */
         return rl_is_denial(item) ? RL_DENIED : RL_LATER;
+    }
     if (command == RL_SET) {
         if (item->kind == RESP_NIL)
             return RL_NO;

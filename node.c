@@ -827,10 +827,10 @@ static enum rl_vote rl_lock_replied(struct redlock_client *c, struct redlock_nod
         if (command != RL_GATE || vote == RL_DENIED || rl_is_error(item, "NOSCRIPT\0"))
             return RL_UNDECIDED;
     }
-    /* The user may be permitted the key of the lock only, and what follows is not denied. That this
-       key is no lock, or the server is a replica now, says nothing of other locks. R19 */
+    /* The user may be permitted the key of the lock only, and what follows is not denied. That the
+       server is a replica now says nothing of that. R19 */
     if (REDLOCK_FAIR && command == RL_GATE && vote == RL_DENIED &&
-        !rl_is_error(item, "WRONGTYPE\0READONLY\0")) {
+        !rl_is_error(item, "READONLY\0")) {
         node->priv.no_queue = RL_GATE_DENIED;
         return RL_UNDECIDED;
     }

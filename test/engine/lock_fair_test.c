@@ -1163,9 +1163,9 @@ static void r19_without_permission(void)
     ok(lock.status != REDLOCK_PENDING, "r19: errors to all commands: it ends in time");
 }
 
-/* A key that is no lock, a server that is a replica for a moment, a key that the user may not use: each is denied, and other locks of
-   the same connection still stand in the queue. Only for the last the next command is denied, too. */
-static void r19_a_denial_of_one_key(const char *error, int once)
+/* A key that is no lock is held; a server that is a replica for a moment, and a key that the user may not use, are denied. Other locks
+   of the same connection still stand in the queue. `once`: only the gate is answered so. */
+static void r19_an_error_of_one_lock(const char *error, int once, enum redlock_status status)
 {
     struct redlock_lock bad;
     int i;
@@ -1176,7 +1176,8 @@ static void r19_a_denial_of_one_key(const char *error, int once)
         fake_nodes[i].reply = error;
         fake_nodes[i].reply_once = once;
     }
-    is_int((int)redlock_acquire(&client, &bad, 10), REDLOCK_DENIED, "r19: denied: %.10s", error);
+    is_int((int)redlock_acquire(&client, &bad, 10), status, "r19: %.10s: %s", error,
+           redlock_strerror(status));
     for (i = 0; i < 3; i++)
         fake_nodes[i].reply = NULL;
     fake_pass(&client, 100 * MS);
@@ -1565,9 +1566,12 @@ int main(void)
     r19_fencing();
     r19_the_holder_is_known();
     r19_without_permission();
-    r19_a_denial_of_one_key("-WRONGTYPE Operation against a key holding the wrong kind of value\r\n", 1);
-    r19_a_denial_of_one_key("-READONLY You can't write against a read only replica.\r\n", 1);
-    r19_a_denial_of_one_key("-NOPERM No permissions to access a key\r\n", 0);
+    r19_an_error_of_one_lock(
+        "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n", 0,
+        REDLOCK_TIMEOUT);
+    r19_an_error_of_one_lock("-READONLY You can't write against a read only replica.\r\n", 1,
+                             REDLOCK_DENIED);
+    r19_an_error_of_one_lock("-NOPERM No permissions to access a key\r\n", 0, REDLOCK_DENIED);
     r19_another_key_is_left_alone();
     r19_nodes_without_notification(0);
     r19_nodes_without_notification(1);

@@ -488,7 +488,8 @@ R19|command.c|s/number = lock->priv.fair.answer_ms;/number = 0xffffff;/|one that
 R19|wait.c|s/if \(!lock->priv.op.notified\) \{/if (1) {/|a pause is shortened once
 R19|wait.c|s/(lock->priv.op.notified = 1;\s+)lock->priv.fair.soon = 0;/$1/|one that is told comes back soon again
 R19|node.c|s/node->priv.no_queue = RL_GATE_DENIED;/;/|a node that refuses the gate is asked without it
-R19|node.c|s/ &&\s+!rl_is_error\(item, "WRONGTYPE\\0READONLY\\0"\)//|unless it refuses this lock
+R19|node.c|s/ &&\s+!rl_is_error\(item, "READONLY\\0"\)//|unless it is a replica now
+R19|command.c|s/command == RL_GATE && rl_is_error\(item, "WRONGTYPE\\0"\)/0/|a key that is no lock is refused by the gate, as without it
 R19|node.c|s/if \(REDLOCK_FAIR && node->priv.no_queue == RL_GATE_DENIED/if (0/|and refuses it without the gate, too
 R19|wait.c|s/rl_owe\(c, lock\);/;/|a waiter that gives up leaves when there is room
 R19|node.c|s/command == RL_GATE && vote == RL_DENIED/$& \&\& !node->priv.no_queue/|also for locks whose gates are under way
