@@ -50,8 +50,10 @@ static void any_node(void)
         client.priv.in[i] = any_nodes();
     client.priv.full = any_nodes();
     client.priv.lost_untold = any_nodes();
+    client.priv.replied = any_nodes();
     client.priv.jammed = (uint8_t)any_of(0, 1);
     client.priv.jammed_us = any_time();
+    node.priv.count = (uint8_t)any_of(0, REDLOCK_PIPELINE_MAX);
     node.priv.failures = (uint8_t)any_of(0, UINT8_MAX);
     node.priv.bit = 1;
     node.priv.denied = (uint8_t)any_of(0, 1);
@@ -261,6 +263,7 @@ static void any_client(void)
 {
     static const struct redlock_io any_io = {.now_us = now_us, .wall_us = wall_us};
     struct redlock_settings *s = &client.priv.settings;
+    unsigned list;
 
     client.priv.io = &any_io;
     client.priv.nodes = &node;
@@ -272,6 +275,11 @@ static void any_client(void)
     client.priv.quorum_us = any_time();
     client.priv.wanted = any_nodes();
     client.priv.waiting = (uint8_t)any_of(0, 1);
+    client.priv.owes = (uint8_t)any_of(0, 1);
+    for (list = RL_LINE; list <= RL_DONE; list++) {
+        rl_list(&client, list)->first = NULL;
+        rl_list(&client, list)->end = &rl_list(&client, list)->first;
+    }
     s->node_timeout_ms = any_of(1, 60000);
     s->stall_ms = any_of(1, 600000);
     s->retries = any_of(0, UINT32_MAX);
@@ -302,9 +310,13 @@ static void any_lock(unsigned state, unsigned list)
 
     lock.priv.state = (uint8_t)state;
     lock.priv.list = (uint8_t)list;
-    lock.priv.next = lock.priv.prev = NULL;
-    if (list != RL_NOWHERE)
-        rl_list(&client, list)->first = rl_list(&client, list)->last = &lock;
+    lock.priv.next = NULL;
+    lock.priv.link = NULL;
+    if (list != RL_NOWHERE) {
+        lock.priv.link = &rl_list(&client, list)->first;
+        rl_list(&client, list)->first = &lock;
+        rl_list(&client, list)->end = &lock.priv.next;
+    }
     memset(&lock.priv.heap, 0, sizeof lock.priv.heap);
     client.priv.first_due = due[list != RL_NOWHERE ? any_of(0, 1) : 0];
     lock.priv.outcome = (int8_t)(1 - (int)any_of(0, 16));
