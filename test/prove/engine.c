@@ -276,6 +276,7 @@ static void any_client(void)
     client.priv.wanted = any_nodes();
     client.priv.waiting = (uint8_t)any_of(0, 1);
     client.priv.owes = (uint8_t)any_of(0, 1);
+    /*@ loop unroll 5; */
     for (list = RL_LINE; list <= RL_DONE; list++) {
         rl_list(&client, list)->first = NULL;
         rl_list(&client, list)->end = &rl_list(&client, list)->first;
@@ -311,7 +312,7 @@ static void any_lock(unsigned state, unsigned list)
     lock.priv.state = (uint8_t)state;
     lock.priv.list = (uint8_t)list;
     lock.priv.next = NULL;
-    lock.priv.link = NULL;
+    lock.priv.link = &client.priv.first_due; /* in no list: not used; Eva merges it with the others */
     if (list != RL_NOWHERE) {
         lock.priv.link = &rl_list(&client, list)->first;
         rl_list(&client, list)->first = &lock;
