@@ -69,7 +69,7 @@ draw() { # NAME NUMBERS COMMANDS - if there are numbers
         set terminal svg size 560,300 background 'white' font 'sans,11'; set grid y lc rgb '#dddddd'; set key left top
         $3" | gnuplot
 }
-draw latency latency-library "set title 'acquire + release, one at a time, TCP'; set xlabel 'nodes'; set ylabel 'median us'; set yrange [0:*]
+draw latency latency-library "set key right bottom; set title 'acquire + release, one at a time, TCP'; set xlabel 'nodes'; set ylabel 'median us'; set yrange [0:*]
     set xrange [0:6]; set xtics (1, 3, 5)
     plot '$folder/latency-bound' with linespoints pt 7 lc rgb '#999999' title 'lower bound', \\
          '$folder/latency-library' with linespoints pt 7 lc rgb '#cc3311' title 'redlock'"
