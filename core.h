@@ -222,13 +222,17 @@ static inline int rl_is(unsigned command, unsigned set)
 /* In the member `command` of a request, beside the command: the script was sent by its hash. R11 */
 enum { RL_BY_HASH = REDLOCK_MINIMAL ? 0 : 0x80 };
 
-/* In `no_queue` of a node. */
-enum { RL_GATE_DENIED = 2 };
-
 static inline unsigned rl_command_of(const struct redlock_request *request)
 {
     return request->command & ~(unsigned)RL_BY_HASH;
 }
+
+/* Why a node keeps no wait queue on this connection. R19 */
+enum rl_no_queue {
+    RL_KEEPS_QUEUE,
+    RL_TOO_OLD, /* the server is older than Redis 6.2, and tells a client what its own scripts do */
+    RL_GATE_DENIED /* the user may be permitted the keys of locks only */
+};
 
 /* What a command is made of: a lock, else what is kept of one, else, for the handshake, a node. */
 struct rl_message {

@@ -591,7 +591,8 @@ REDLOCK_PRIVATE void rl_connect_if_due(struct redlock_client *c, struct redlock_
     node->priv.resp2 = 0; /* it may have HELLO by now */
     node->priv.notifies = 0;
     node->priv.release = RL_DELETE;
-    node->priv.only_script = node->priv.no_queue = 0;
+    node->priv.only_script = 0;
+    node->priv.no_queue = RL_KEEPS_QUEUE;
     if (!REDLOCK_MINIMAL)
         rl_forget_scripts(c, node->priv.bit);
     node->priv.run = node->priv.age_s = 0;
@@ -675,7 +676,8 @@ static enum rl_error rl_hello_replied(struct redlock_node *node, const struct re
         node->priv.release = strcmp(item->text, "valkey") == 0 ? RL_DELIFEQ : RL_DELEX;
     else if (what == RL_HELLO_VERSION) {
         node->priv.release = (uint8_t)rl_native_release(node->priv.release, item->text);
-        node->priv.no_queue = (uint8_t)!rl_is_version(item->text, 6, 2);
+        if (!rl_is_version(item->text, 6, 2))
+            node->priv.no_queue = RL_TOO_OLD;
     } else if (what == RL_HELLO_MODE && strcmp(item->text, "sentinel") == 0)
         return RL_IS_A_SENTINEL;
     else if (what == RL_HELLO_ROLE && strcmp(item->text, "master") != 0)
@@ -700,7 +702,7 @@ static enum rl_error rl_info_replied(struct redlock_client *c, struct redlock_no
     /* R13: connected or not, its votes may still count */
     for (n = c->priv.count; n > 0; n--, other++)
         if (other != node && other->priv.last_run == node->priv.run) {
-            node->priv.run = node->priv.last_run = 0; /* not the server that it was before */
+            node->priv.run = node->priv.last_run = 0; /* the node leads to another server now */
             return RL_IS_THE_SAME_SERVER;
         }
     node->priv.last_run = node->priv.run;
@@ -836,7 +838,7 @@ static enum rl_vote rl_lock_replied(struct redlock_client *c, struct redlock_nod
     }
     if (REDLOCK_FAIR && node->priv.no_queue == RL_GATE_DENIED && vote == RL_DENIED &&
         rl_is(command, RL_ACQUIRES))
-        node->priv.no_queue = 0;
+        node->priv.no_queue = RL_KEEPS_QUEUE;
     if (rl_is(command, RL_NATIVE)) {
         if (item->kind == RESP_ERROR)
             node->priv.only_script = 1;
@@ -986,7 +988,7 @@ REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
         rl_not_after(&due_us, c->priv.jammed_us + rl_jam_us(c) + 1);
     else if (node->priv.count == 0 && node->state != REDLOCK_NODE_CONNECTING &&
              (node->state != REDLOCK_NODE_HANDSHAKE || node->priv.handshake == RL_READY))
-        return REDLOCK_NEVER; /* a handshake that is not queued may not fit into the buffer */
+        return REDLOCK_NEVER; /* but a handshake that does not fit into the buffer is given up */
     return due_us;
 }
 

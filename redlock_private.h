@@ -44,13 +44,11 @@ struct redlock_node_private {
     uint8_t notifies;    /* 1: the server has said that it tracks keys for this connection */
     uint8_t release;     /* enum rl_command: the cheapest release on this connection. R11 */
     uint8_t only_script; /* 1: one of these was refused: the script releases */
-    /* 1: the server is older than Redis 6.2, and tells a client what its own scripts do;
-       RL_GATE_DENIED: the gate of a wait queue was denied. Then locks do without it. R19 */
-    uint8_t no_queue;
-    uint32_t run;      /* the server's run_id, hashed; 0: not known. R13 */
-    uint32_t last_run; /* `run`, or that of the connection before; 0: not known. R13 */
-    uint32_t age_s;    /* how long that process has run */
-    uint64_t votes_us; /* a moment: from then on it votes. R14 */
+    uint8_t no_queue;    /* enum rl_no_queue; not 0: locks are asked for without the gate. R19 */
+    uint32_t run;        /* the server's run_id, hashed; 0: not known. R13 */
+    uint32_t last_run;   /* `run`, or that of the connection before; 0: not known. R13 */
+    uint32_t age_s;      /* how long that process has run */
+    uint64_t votes_us;   /* a moment: from then on it votes. R14 */
     /* Requests: commands whose replies are due. */
     uint8_t first;       /* the oldest in `requests`, a ring */
     uint8_t count;       /* how many are in use */
@@ -74,7 +72,7 @@ struct redlock_lock_private {
     uint8_t state;  /* enum rl_state */
     uint8_t list;   /* enum rl_list: the list that `next` and `link` belong to */
     int8_t outcome; /* enum redlock_status: how the operation will end; PENDING: not decided */
-    struct redlock_lock *next, **link; /* `link`: the pointer to this lock, of its list */
+    struct redlock_lock *next, **link; /* `link`: the pointer in the list that leads to this lock */
     struct {
         struct redlock_lock *child, *next, *prev; /* `prev`: the parent, of a first child */
     } heap; /* of locks that are due at some time, see redlock.c */
@@ -199,7 +197,7 @@ struct redlock_client_private {
     struct redlock_list list[5];    /* enum rl_list */
     struct redlock_lock *first_due; /* of those that wait for their time */
     uint8_t waiting;                /* 1: some lock may wait for a notification. R7 */
-    uint8_t owes;                   /* 1: some release may be owed. R4 */
+    uint8_t owes;                   /* 0: no release is owed. R4 */
     /* 1: a lock is complete, a node is down or there is room again, since this tick began */
     uint8_t tick_again;
     uint8_t jammed; /* 1: the send buffer had no room, until it is empty */

@@ -273,7 +273,7 @@ Q|node.c|s/if \(round == RL_NO_REPLY\)\s+return 0;//|a hash is sent only where a
 R11|node.c|s/return rl_others_had_it\(lock\);/return 1;/|not by a rollback whose replies are not awaited
 R11|node.c|s/lock->operation != REDLOCK_OP_RELEASE \|\| lock->priv.op.waits/1/|not by a release without a wait
 R11|command.c|s/"5DELEX" RL_PUT_KEY "4IFEQ" RL_PUT_TOKEN/"5DELEX" RL_PUT_KEY/|never deleted without the condition
-R11|node.c|s/node->priv.release = RL_DELETE;\s+node->priv.only_script = node->priv.no_queue = 0;/if (node->priv.release == 0) { $& }/|each connection learns the native command anew
+R11|node.c|s/node->priv.release = RL_DELETE;\s+node->priv.only_script = 0;/if (node->priv.release == 0) { $& }/|each connection learns the native command anew
 R11|node.c|s/return number\[0\] > major \|\|/return number[0] >= major ||/|only versions have it that do
 R11|redlock.c|s/lock->priv.round.taken \? REDLOCK_LOST/0 ? REDLOCK_LOST/|expired is distinguished from taken by another client
 R16|redlock.c|s/rl_use_fencing\(lock\) && rl_is_quorum\(c, lock->granted\)/0/|the second round, which confirms the counter
@@ -391,7 +391,7 @@ R19|core.h|s/lock->key_size \+ RL_LEASE_TAIL <= RESP_TEXT_MAX/0/|waiters stand i
 R19|redlock.c|s/ && lock->priv.op.waits;/;/|wait_ms 0 passes the gate
 R19|redlock.c|s/rl_may_queue\(c, lock\) && rl_notifies\(node\) &&/rl_may_queue(c, lock) \&\&/|a node that cannot notify grants without the queue
 R19|redlock.c|s/ && !node->priv.no_queue;/;/|and so does one that keeps none
-R19|node.c|s/node->priv.no_queue = \(uint8_t\)!rl_is_version\(item->text, 6, 2\);/;/|as servers before Redis 6.2
+R19|node.c|s/node->priv.no_queue = RL_TOO_OLD;/;/|as servers before Redis 6.2
 R19|redlock.c|s/rl_may_queue\(c, lock\) && rl_queue_begin\(c, lock\) != 0/rl_may_queue(c, lock) \&\& lock->priv.fair.entered == 0 \&\& rl_queue_begin(c, lock) != 0/|each attempt begins anew
 R19|redlock.c|s/rl_clear\(&lock->priv.unsent, lock->priv.fair.refused\);[^\n]*/;/|a node that has refused it at the gate is sent no rollback
 R19|redlock.c|s/if \(rl_has_gate\(c, lock, node\) && !lock->priv.op.cancelled\)/if (0)/|a rollback puts the waiter back

@@ -312,7 +312,7 @@ static void any_lock(unsigned state, unsigned list)
     lock.priv.state = (uint8_t)state;
     lock.priv.list = (uint8_t)list;
     lock.priv.next = NULL;
-    lock.priv.link = &client.priv.first_due; /* in no list: not used; Eva merges it with the others */
+    lock.priv.link = &client.priv.first_due; /* not used in no list; Eva merges both cases */
     if (list != RL_NOWHERE) {
         lock.priv.link = &rl_list(&client, list)->first;
         rl_list(&client, list)->first = &lock;
