@@ -62,9 +62,7 @@ int refuses(struct talk *talk)
 static void wait_for(struct talk *talk, unsigned events, uint64_t until_us)
 {
     unsigned wanted = io_events(&talk->node, events);
-    struct pollfd fds[2] = {{(int)talk->node.handle,
-                             (short)((wanted & 1 ? POLLIN : 0) | (wanted & 2 ? POLLOUT : 0)), 0},
-                            {talk->parent, 0, 0}};
+    struct pollfd fds[2] = {{(int)talk->node.handle, poll_events(wanted), 0}, {talk->parent, 0, 0}};
 
     if (io_has_bytes(&talk->node))
         return;
@@ -445,7 +443,7 @@ static long wait_for_all(int line, const struct results *all, long step_ms, long
     return silent_ms;
 }
 
-/* Returns 1 if the child had to be killed; 0 if it has ended by itself. */
+/* Ends a child. Returns 0 if the child had ended before. */
 static int kill_child(pid_t child)
 {
     int status = 0;

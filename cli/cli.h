@@ -478,6 +478,8 @@ enum { SLEEP_MAX = REDLOCK_NODES_MAX + 1 }; /* descriptors of sleep_on */
 uint64_t now_us(void);
 /* The timeout of poll() until this time, in ms: not too short by a part of one; 0: the time is over; -1, for ever: UINT64_MAX. */
 int poll_ms(uint64_t until_us, uint64_t now);
+/* The events of poll() for a set of REDLOCK_READABLE and REDLOCK_WRITABLE. */
+short poll_events(unsigned wanted);
 /* Sleeps for wait_us, but not beyond until_us, nor when a signal arrives. fds[].revents, 0 before, tell which descriptors are
    ready. */
 void sleep_on(struct pollfd *fds, unsigned count, uint64_t wait_us, uint64_t until_us);

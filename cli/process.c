@@ -357,6 +357,12 @@ uint64_t now_us(void)
     return redlock_posix()->now_us(NULL);
 }
 
+short poll_events(unsigned wanted)
+{
+    return (short)((wanted & REDLOCK_READABLE ? POLLIN : 0) |
+                   (wanted & REDLOCK_WRITABLE ? POLLOUT : 0));
+}
+
 int poll_ms(uint64_t until_us, uint64_t now)
 {
     if (until_us == UINT64_MAX)

@@ -29,8 +29,7 @@ uint64_t session_watch(struct session *session, struct pollfd *fds)
         const struct redlock_node *node = &session->nodes[i];
         unsigned wanted = io_events(node, redlock_wanted_events(&session->client, i));
         fds[i].fd = wanted != 0 ? (int)node->handle : -1;
-        fds[i].events = (short)((wanted & REDLOCK_READABLE ? POLLIN : 0) |
-                                (wanted & REDLOCK_WRITABLE ? POLLOUT : 0));
+        fds[i].events = poll_events(wanted);
         fds[i].revents = 0;
         if (io_has_bytes(node))
             wait_us = 0;

@@ -172,7 +172,7 @@ static enum redlock_status wait_for(struct session *session, struct attempt *att
     while (lock->status == REDLOCK_PENDING) {
         int did = quorum_answered(lock); /* until a new attempt begins */
         turn(session, attempt->notice_us < now + 1000000 ? attempt->notice_us : now + 1000000);
-        job_serve_children(); /* those of the caller, and as process 1 those of others */
+        job_serve_children(); /* children of the caller; as process 1, those of other processes, too */
         now = now_us();
         if (did || quorum_answered(lock))
             attempt->answered_us = now;

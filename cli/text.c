@@ -13,21 +13,23 @@
 
 int may_wait = 1;
 
-static void say_list(enum level level, const char *format, va_list arguments)
-    __attribute__((format(printf, 2, 0)));
-
 /* One write for each line, because other processes may also write to stderr. While a lock is held a line is dropped if the write
    would block. */
-static void say_list(enum level level, const char *format, va_list arguments)
+void say(enum level level, const char *format, ...)
 {
     struct pollfd fd = {STDERR_FILENO, POLLOUT, 0};
     char text[1024], line[1500], all[sizeof line + 20], prefix[8] = "";
     sigset_t stop, before;
+    va_list arguments;
     int size;
 
+    if (options.quiet ? level > LOG_WARNING : level == LOG_DEBUG && !options.verbose)
+        return;
     if (options.log_levels)
         snprintf(prefix, sizeof prefix, "<%d>", (int)level);
+    va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
     printable(line, sizeof line, text);
     if (!may_wait && (poll(&fd, 1, 0) != 1 || (fd.revents & POLLOUT) == 0))
         return;
@@ -37,17 +39,6 @@ static void say_list(enum level level, const char *format, va_list arguments)
     size = snprintf(all, sizeof all, "%sredlock: %s\n", prefix, line);
     (void)!write(STDERR_FILENO, all, (size_t)size); /* fprintf of musl writes in parts */
     sigprocmask(SIG_SETMASK, &before, NULL);
-}
-
-void say(enum level level, const char *format, ...)
-{
-    va_list arguments;
-
-    if (options.quiet ? level > LOG_WARNING : level == LOG_DEBUG && !options.verbose)
-        return;
-    va_start(arguments, format);
-    say_list(level, format, arguments);
-    va_end(arguments);
 }
 
 void die(int status, const char *format, ...)
