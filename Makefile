@@ -66,9 +66,9 @@ $(SHARED): $(LIB) extra/url.c $(HEADERS) $(B)/flags
 
 # ---- The program ----------------------------------------------------------------------------
 
-# Long keys and tokens, many nodes, passwords that are tokens of a cloud; REDLOCK_SEND_MAX holds the longest login and no more. RESP_SIZE_MAX
-# is the longest string that a server has, 512 MB: the program also reads values of other programs, which stream through the decoder. Without unused
-# features: native release, for example, because a connection that releases once only tries the native command.
+# Long keys and tokens, many nodes, passwords that are tokens of a cloud; REDLOCK_SEND_MAX holds the longest login and no more.
+# RESP_SIZE_MAX is the longest string that a server has, 512 MB: the program also reads values of other programs, which stream
+# through the decoder.
 CLI_FLAGS = -pthread -D_GNU_SOURCE -DREDLOCK_NODES_MAX=16 -DREDLOCK_KEY_MAX=255 -DREDLOCK_LABEL_MAX=250 -DREDLOCK_ERROR_MAX=159 \
             -DRESP_TEXT_MAX=255 -DREDLOCK_URL_PASSWORD_MAX=4096 -DREDLOCK_SEND_MAX=4608 -DRESP_SIZE_MAX=536870912
 CLI = $(wildcard cli/*.c) extra/url.c $(LIB)
