@@ -606,7 +606,7 @@ static void too_long(void)
     prefix[254] = '\0';
     is_int(redlock("status", "--prefix", prefix, NULL), 1, "--prefix of 254 bytes: status");
     is_int(redlock("run", "--prefix", prefix, "x", "-c", "exit 4", NULL), 4, "and run");
-    is_int(redlock("check", "--prefix", prefix, NULL), 3, "check has keys of its own: 3");
+    is_int(redlock("check", "--prefix", prefix, NULL), 3, "check sets longer keys than status: 3");
     is_int(count_of(wrote(last, 'e'), "\n"), 1, "one message: %s", wrote(last, 'e'));
     memset(name, 'n', sizeof name - 1);
     refused_once("release", "--force", "12345678", name);
