@@ -318,7 +318,7 @@ static void redlock_stopped_early(void)
     pid_t guard;
 
     nodes();
-    run = start_shimmed("wait2", "-t", "6", "exit 4");
+    run = start_shimmed("wait2", "-t", "12", "exit 4");
     ok(until((guard = child_of(run.pid, 0)) != 0, WAIT_MS), "the guard, which pauses");
     ok(until(sleeps(run.pid), WAIT_MS), "redlock, which waits for its report");
     signal_to(run.pid, SIGSTOP);
