@@ -44,7 +44,7 @@ $(B)/%.o: %.c $(HEADERS) $(B)/flags
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(LIMITS) $(WARNINGS) -c $< -o $@
 
 # Compiles and links again after a change of the flags: the installed headers must match the objects.
-FLAGS = $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(LIMITS) $(WARNINGS) TLS=$(TLS)
+FLAGS = $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(LIMITS) $(WARNINGS) TLS=$(TLS) $(MBEDTLS_PREFIX)
 $(B)/flags: always
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(FLAGS)' | cmp -s - $@ || printf '%s\n' '$(FLAGS)' > $@
@@ -74,7 +74,10 @@ CLI_FLAGS = -pthread -D_GNU_SOURCE -DREDLOCK_NODES_MAX=16 -DREDLOCK_KEY_MAX=255 
 CLI = $(wildcard cli/*.c) extra/url.c $(LIB)
 # mbedTLS is in the program only, and only with TLS=1.
 TLS =
-WITH_TLS = -DREDLOCK_CLI_TLS=1 extra/redlock_tls.c -lmbedtls -lmbedx509 -lmbedcrypto
+MBEDTLS_PREFIX = # the folder of an installed mbedTLS, with include and lib; empty: that of the system
+MBEDTLS_HEADERS = $(if $(MBEDTLS_PREFIX),-isystem $(MBEDTLS_PREFIX)/include)
+MBEDTLS_LIBS = $(MBEDTLS_HEADERS) $(if $(MBEDTLS_PREFIX),-L$(MBEDTLS_PREFIX)/lib) -lmbedtls -lmbedx509 -lmbedcrypto
+WITH_TLS = -DREDLOCK_CLI_TLS=1 extra/redlock_tls.c $(MBEDTLS_LIBS)
 
 cli: $(if $(TLS),deps-tls) $(B)/redlock ## build the program redlock(1); TLS=1: with TLS for rediss://, through mbedTLS
 $(B)/redlock: $(CLI) $(wildcard cli/*.h extra/redlock_tls.*) $(HEADERS) $(B)/flags

@@ -103,7 +103,7 @@ static int parse_files(struct redlock_tls *tls)
         wrong = authorities();
     else if (tls->certificate.raw.len == 0)
         wrong = options.cert;
-    else if (mbedtls_pk_get_type(&tls->key) != MBEDTLS_PK_NONE)
+    else if (mbedtls_pk_get_bitlen(&tls->key) != 0)
         snprintf(why, sizeof why, "this is not the key of the certificate");
     redlock_tls_free(tls);
     return refuses(wrong, why);

@@ -11,6 +11,14 @@
 #include <mbedtls/net_sockets.h>
 #include <mbedtls/version.h>
 
+/* Whether mbedTLS uses its PSA functions, which must be initialized first: from 4.0 on always, before if it is configured so. */
+#if MBEDTLS_VERSION_NUMBER >= 0x04000000 || defined(MBEDTLS_USE_PSA_CRYPTO)
+#define TLS_HAS_PSA 1
+#include <psa/crypto.h>
+#else
+#define TLS_HAS_PSA 0
+#endif
+
 /* Bytes of the protocol: the types of records, of which 21 is an alert; the level of an alert. */
 enum { TLS_RECORD_FIRST = 20, TLS_RECORD_ALERT = 21, TLS_RECORD_LAST = 23, TLS_FATAL = 2 };
 
@@ -98,11 +106,13 @@ static int tls_recv(void *context, unsigned char *bytes, size_t size)
     return moved > 0 ? moved : moved == 0 ? MBEDTLS_ERR_SSL_WANT_READ : MBEDTLS_ERR_SSL_CONN_EOF;
 }
 
+#if MBEDTLS_VERSION_NUMBER < 0x04000000 /* from 4.0 on the PSA functions have a generator */
 /* Random bytes of the system, because a generator in this process would give a child the same numbers after fork. */
 static int tls_random(void *context, unsigned char *bytes, size_t size)
 {
     return tls_entropy(context, bytes, size) == 0 ? 0 : MBEDTLS_ERR_SSL_INTERNAL_ERROR;
 }
+#endif
 
 /* mbedTLS compares names; version 2.28 does not compare addresses (SAN "IP:10.0.0.1"). */
 static int tls_check_ip(void *context, mbedtls_x509_crt *certificate, int depth, uint32_t *flags)
@@ -484,11 +494,22 @@ static void tls_wait(void *context, struct redlock_node *nodes, unsigned count, 
             events[i] |= REDLOCK_READABLE;
 }
 
-/* ---- Set up. mbedTLS 2.28 and 3.x differ in three functions --------------------------------- */
+/* ---- Set up. mbedTLS 2.28, 3.x and 4.x differ in these functions ----------------------------- */
 
+/* The first call initializes the PSA functions, further calls do nothing. */
+static int tls_begin_psa(void)
+{
+#if TLS_HAS_PSA
+    return psa_crypto_init() == PSA_SUCCESS ? 0 : MBEDTLS_ERR_SSL_INTERNAL_ERROR;
+#else
+    return 0;
+#endif
+}
+
+/* Only 3.x passes random bytes to this function and the next one. */
 static int tls_parse_key(struct redlock_tls *tls, const char *file)
 {
-#if MBEDTLS_VERSION_NUMBER >= 0x03000000
+#if MBEDTLS_VERSION_NUMBER >= 0x03000000 && MBEDTLS_VERSION_NUMBER < 0x04000000
     return mbedtls_pk_parse_keyfile(&tls->key, file, NULL, tls_random, tls);
 #else
     return mbedtls_pk_parse_keyfile(&tls->key, file, NULL);
@@ -498,14 +519,14 @@ static int tls_parse_key(struct redlock_tls *tls, const char *file)
 /* Whether the key is that of the certificate: else only the server would notice, and refuse. */
 static int tls_check_pair(struct redlock_tls *tls)
 {
-#if MBEDTLS_VERSION_NUMBER >= 0x03000000
+#if MBEDTLS_VERSION_NUMBER >= 0x03000000 && MBEDTLS_VERSION_NUMBER < 0x04000000
     return mbedtls_pk_check_pair(&tls->certificate.pk, &tls->key, tls_random, tls);
 #else
     return mbedtls_pk_check_pair(&tls->certificate.pk, &tls->key);
 #endif
 }
 
-/* TLS 1.2. TLS 1.3 sends its tickets after the handshake, and needs psa_crypto_init() before. */
+/* TLS 1.2. TLS 1.3 sends its tickets after the handshake. */
 static void tls_set_version(mbedtls_ssl_config *config)
 {
 #if MBEDTLS_VERSION_NUMBER >= 0x03020000
@@ -513,6 +534,15 @@ static void tls_set_version(mbedtls_ssl_config *config)
     mbedtls_ssl_conf_max_tls_version(config, MBEDTLS_SSL_VERSION_TLS1_2);
 #else
     mbedtls_ssl_conf_min_version(config, MBEDTLS_SSL_MAJOR_VERSION_3, MBEDTLS_SSL_MINOR_VERSION_3);
+#endif
+}
+
+static void tls_set_random(struct redlock_tls *tls)
+{
+#if MBEDTLS_VERSION_NUMBER < 0x04000000
+    mbedtls_ssl_conf_rng(&tls->config, tls_random, tls);
+#else
+    (void)tls;
 #endif
 }
 
@@ -552,8 +582,11 @@ int redlock_tls_init(struct redlock_tls *tls, const struct redlock_io *below,
     int code;
 
     tls_begin(tls, below, &tls->config);
-    code = mbedtls_ssl_config_defaults(&tls->config, MBEDTLS_SSL_IS_CLIENT,
-                                       MBEDTLS_SSL_TRANSPORT_STREAM, MBEDTLS_SSL_PRESET_DEFAULT);
+    code = tls_begin_psa();
+    if (code == 0)
+        code =
+            mbedtls_ssl_config_defaults(&tls->config, MBEDTLS_SSL_IS_CLIENT,
+                                        MBEDTLS_SSL_TRANSPORT_STREAM, MBEDTLS_SSL_PRESET_DEFAULT);
     if (code ==
         0) /* on firmware without files use mbedtls_x509_crt_parse and mbedtls_pk_parse_key */
         code = mbedtls_x509_crt_parse_file(&tls->authorities, authorities_file);
@@ -570,7 +603,7 @@ int redlock_tls_init(struct redlock_tls *tls, const struct redlock_io *below,
     mbedtls_ssl_conf_ca_chain(&tls->config, &tls->authorities, NULL);
     mbedtls_ssl_conf_authmode(&tls->config, MBEDTLS_SSL_VERIFY_REQUIRED);
     tls_set_version(&tls->config);
-    mbedtls_ssl_conf_rng(&tls->config, tls_random, tls);
+    tls_set_random(tls);
     return code;
 }
 

@@ -1,5 +1,5 @@
 /* redlock_tls.h - struct redlock_io over TLS: mbedTLS on top of another struct redlock_io, on POSIX redlock_posix(). For programs
-   that link mbedTLS 2.28 or 3.x: the library has no part of it. Copy the two files. TLS 1.2. An example is in examples/tls.
+   that link mbedTLS 2.28, 3.x or 4.x: the library has no part of it. Copy the two files. TLS 1.2. An example is in examples/tls.
 
        struct redlock_tls tls;
 
@@ -27,8 +27,12 @@
    One struct redlock_tls is for one client; redlock_tls_share makes those of further clients. mbedTLS allocates about 40 KB for
    each connection, and about 2 KB for each session that may be resumed.
 
-   TLS 1.3, of mbedTLS 3.x, is not used: it sends its tickets after the handshake. To use it, change tls_set_version, call
-   psa_crypto_init() before the first handshake, and where mbedtls_ssl_handshake, _read or _write return
+   Random bytes come from `below`. mbedTLS 4, and older versions with MBEDTLS_USE_PSA_CRYPTO, take them from their own generator,
+   which redlock_tls_init initializes with psa_crypto_init(). Before 3.6.6 and 4.1 that generator gives a forked child the
+   numbers of its parent (CVE-2026-25835): there do not use TLS in both.
+
+   TLS 1.3, of mbedTLS 3.x and later, is not used: it sends its tickets after the handshake. To use it, change tls_set_version,
+   call psa_crypto_init() before the first handshake, and where mbedtls_ssl_handshake, _read or _write return
    MBEDTLS_ERR_SSL_RECEIVED_NEW_SESSION_TICKET, save the session and treat the code as MBEDTLS_ERR_SSL_WANT_READ.
 
    SPDX-FileCopyrightText: the redlock authors

@@ -199,11 +199,15 @@ test-partition: deps-partition $(PARTITION:%=$(B)/partition/%)
 	prove -j 3 -e 'sh test/servers/partition.sh' $(PARTITION:%=$(B)/partition/%)
 
 # The transports in examples/.
-test-tls: deps-transports test/ports/tls_test.c test/lib/side.h test/lib/servers.c $(wildcard examples/tls/* extra/redlock_tls.*) $(LIB) $(HEADERS) ## TLS with mbedTLS, on real servers
+test-tls: deps-transports test/ports/tls_test.c test/ports/mbedtls.h test/lib/side.h test/lib/servers.c $(wildcard examples/tls/* extra/redlock_tls.*) $(LIB) $(HEADERS) ## TLS with mbedTLS, on real servers; MBEDTLS_PREFIX=folder, also test-cli-tls: with the mbedTLS installed there
 	@mkdir -p $(B)/tls
+	for version in 0x021c0000 0x03000000 0x03060000 0x04000000; do \
+	    gcc $(WARN) $(CLI_FLAGS) -DREDLOCK_CLI_TLS=1 -DSTAND_IN=$$version -include test/ports/mbedtls.h -fsyntax-only -I. $(MBEDTLS_HEADERS) \
+	        extra/redlock_tls.c cli/tls.c || exit 1; \
+	done
 	gcc $(SAN) -O1 -g $(WARN) $(POSIX) -I. -Itest/lib -Itest/engine -Iextra test/ports/tls_test.c test/lib/servers.c extra/redlock_tls.c $(LIB) \
-	    -Wl,--wrap=send,--wrap=recv -lmbedtls -lmbedx509 -lmbedcrypto -o $(B)/tls/tls_test
-	gcc $(SAN) -O1 -g $(WARN) -I. -Iextra examples/tls/lock.c extra/redlock_tls.c $(LIB) -lmbedtls -lmbedx509 -lmbedcrypto -o $(B)/tls/lock
+	    -Wl,--wrap=send,--wrap=recv $(MBEDTLS_LIBS) -o $(B)/tls/tls_test
+	gcc $(SAN) -O1 -g $(WARN) -I. -Iextra examples/tls/lock.c extra/redlock_tls.c $(LIB) $(MBEDTLS_LIBS) -o $(B)/tls/lock
 	prove -e 'sh test/ports/tls.sh' $(B)/tls/tls_test :: $(B)/tls/lock
 
 # Through libslirp and through a tap device. Before that it is compiled as in firmware: with lwIP's constants and macros.

@@ -10,6 +10,8 @@
 #include "side.h"
 #include "tap.h"
 
+#include <mbedtls/version.h>
+
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -697,18 +699,33 @@ static int far_receive(void *context, unsigned char *bytes, size_t size)
     return got > 0 ? got : MBEDTLS_ERR_SSL_WANT_READ;
 }
 
-static int far_random(void *context, unsigned char *bytes, size_t size)
-{
-    (void)context;
-    return redlock_posix()->entropy(NULL, bytes, size);
-}
-
 static struct {
     mbedtls_ssl_context ssl;
     mbedtls_ssl_config config;
     mbedtls_x509_crt certificate;
     mbedtls_pk_context key;
 } far;
+
+#if MBEDTLS_VERSION_NUMBER < 0x04000000
+static int far_random(void *context, unsigned char *bytes, size_t size)
+{
+    (void)context;
+    return redlock_posix()->entropy(NULL, bytes, size);
+}
+#endif
+
+/* What versions of mbedTLS do differently: the key, and random bytes. */
+static int far_key(const char *file)
+{
+#if MBEDTLS_VERSION_NUMBER < 0x04000000
+    mbedtls_ssl_conf_rng(&far.config, far_random, NULL);
+#endif
+#if MBEDTLS_VERSION_NUMBER >= 0x03000000 && MBEDTLS_VERSION_NUMBER < 0x04000000
+    return mbedtls_pk_parse_keyfile(&far.key, file, NULL, far_random, NULL);
+#else
+    return mbedtls_pk_parse_keyfile(&far.key, file, NULL);
+#endif
+}
 
 static int far_start(void)
 {
@@ -721,11 +738,11 @@ static int far_start(void)
     mbedtls_x509_crt_init(&far.certificate);
     mbedtls_pk_init(&far.key);
     if (mbedtls_x509_crt_parse_file(&far.certificate, certificate) != 0 ||
-        mbedtls_pk_parse_keyfile(&far.key, key, NULL) != 0 ||
         mbedtls_ssl_config_defaults(&far.config, MBEDTLS_SSL_IS_SERVER,
-                                    MBEDTLS_SSL_TRANSPORT_STREAM, MBEDTLS_SSL_PRESET_DEFAULT) != 0)
+                                    MBEDTLS_SSL_TRANSPORT_STREAM,
+                                    MBEDTLS_SSL_PRESET_DEFAULT) != 0 ||
+        far_key(key) != 0)
         return 0;
-    mbedtls_ssl_conf_rng(&far.config, far_random, NULL);
     mbedtls_ssl_conf_renegotiation(&far.config, MBEDTLS_SSL_RENEGOTIATION_ENABLED);
     if (mbedtls_ssl_conf_own_cert(&far.config, &far.certificate, &far.key) != 0 ||
         mbedtls_ssl_setup(&far.ssl, &far.config) != 0)
