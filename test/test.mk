@@ -184,6 +184,7 @@ test-cli-tls: deps-cli_tls $(B)/cli/redlock-tls $(B)/cli/redlock-tls-san $(B)/cl
 test-cli-static-tls: deps-cli_tls deps-static_tls $(B)/cli/redlock-static-tls $(B)/cli/cli_tls ## the same with make cli-static TLS=1
 	REDLOCK=$(B)/cli/redlock-static-tls prove -e 'sh test/ports/tls.sh' $(B)/cli/cli_tls
 $(B)/cli/redlock-static-tls: $(CLI) $(wildcard cli/*.h extra/redlock_tls.*) $(HEADERS)
+	@mkdir -p $(@D)
 	$(MAKE) -s TLS=1 B=$(B)/static-tls MBEDTLS=$(MBEDTLS) $(B)/static-tls/redlock-static
 	cp $(B)/static-tls/redlock-static $@
 
