@@ -1303,6 +1303,8 @@ static void print_table(void)
 
     printf("# %lu events, %lu acquires, %lu extensions, %lu hand-offs, %lu on all servers\n",
            events_seen, acquires_seen, extensions_seen, handed_seen, everywhere_seen);
+    printf("# %lu releases of a valid lock, %lu of them came to a server twice\n", releases_seen,
+           repeated_seen);
     for (i = 0; i < FAULTS; i++)
         printf("# %10lu  %s\n", faults_seen[i], fault_names[i]);
     for (k = 0; k < 4; k++)

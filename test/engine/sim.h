@@ -112,6 +112,13 @@ struct link {
     struct mini_session session;
 };
 
+/* A release that has deleted its keys on a server. */
+struct deletion {
+    char token[16]; /* the first bytes */
+    uint64_t at_us;
+    int again; /* 1: a release with the same token has found no key there since then */
+};
+
 struct machine {
     struct mini_server mini;
     struct mini_key disk[MINI_KEYS]; /* the keys at the last write to disk */
@@ -128,6 +135,8 @@ struct machine {
     uint64_t values[VALUES];    /* hashes of those of the last commands that create a key */
     unsigned next_value;
     unsigned refusals;
+    struct deletion deletions[REFUSALS]; /* the last ones */
+    unsigned next_deletion;
     struct link *served[SERVER_LINKS]; /* its connections */
     unsigned served_count;
 };
@@ -151,6 +160,8 @@ struct record {
     unsigned connected;       /* bit i: node i was ready at the start of the operation */
     uint16_t extended;        /* lock->extended at the last check */
     unsigned asked;           /* nodes that may have had the key when the operation began */
+    uint64_t released_us;     /* when the release of the valid lock began */
+    redlock_mask releases;    /* its members then; 0: no such release */
     redlock_mask proven; /* nodes that prove, without a clock, that no other client had the lock */
     uint8_t handed_off;  /* 1: handed off to another client */
     uint8_t to_release;  /* 1: it was acquired, and no release has succeeded since */
@@ -252,7 +263,7 @@ extern unsigned long broken_at, trace_from; /* events of this run */
 
 /* What all runs have seen. */
 extern unsigned long faults_seen[FAULTS], outcomes[4][STATUSES], events_seen, acquires_seen,
-    extensions_seen, everywhere_seen, handed_seen;
+    extensions_seen, everywhere_seen, handed_seen, releases_seen, repeated_seen;
 
 /* ---- The world: sim_world.c ----------------------------------------------------------------- */
 
@@ -495,6 +506,10 @@ void check_result(const struct client *c, const struct redlock_lock *lock,
 /* A release that succeeds, or that finds no lock, has the word of a quorum for it. A key that was created since it
    began is of a late command. R11 */
 void check_release(const struct redlock_lock *lock, struct record *record, int status);
+
+/* A release reports no loss where it has deleted the keys of a quorum of members of a valid lock, however often it was
+   sent. R11 */
+void check_reported_loss(const struct redlock_lock *lock, struct record *record, int status);
 
 /* The votes that a lock names are those of its operation, of nodes that its client has. A lock that is lost or
    cancelled before an extension has asked any node names those from before. */

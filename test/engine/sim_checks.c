@@ -5,7 +5,8 @@
    has its key on a quorum. In the other runs clocks jump and keys vanish. The remaining invariants are: fencing
    tokens grow; an extension succeeds only if no other client had the lock since the acquire; every operation
    ends; no two commands that create a key have the same value; a release that succeeds, or finds no lock,
-   leaves the key on no quorum; a lock that is not held is not repaired; the votes that a lock names are of
+   leaves the key on no quorum; a release that has deleted the keys of a quorum of members reports no loss, however often
+   it was sent; a lock that is not held is not repaired; the votes that a lock names are of
    nodes that have replied to its operation, and explain the result; a client writes to its own nodes only; a
    node that does not reply is disconnected in time; no node is connected, or sent commands, again and again
    without a pause.
@@ -555,6 +556,40 @@ void check_release(const struct redlock_lock *lock, struct record *record, int s
         server_count - bits(servers_that_kept(lock, record->began_us)) < quorum)
         violated("a release succeeds, or finds no lock, but no quorum is without the key");
     record->to_release = 0;
+}
+
+/* The deletion by a release of this lock on the server, since it began; NULL: none. */
+static const struct deletion *deletion_by(const struct machine *m, const struct redlock_lock *lock,
+                                          const struct record *record)
+{
+    char token[80];
+    unsigned i;
+
+    put_token(lock, token);
+    for (i = 0; i < REFUSALS; i++)
+        if (memcmp(m->deletions[i].token, token, sizeof m->deletions[i].token) == 0 &&
+            m->deletions[i].at_us >= record->released_us)
+            return &m->deletions[i];
+    return NULL;
+}
+
+void check_reported_loss(const struct redlock_lock *lock, struct record *record, int status)
+{
+    unsigned n, members = 0, again = 0;
+
+    if (record->releases == 0 || server_count != node_count || status == REDLOCK_PENDING)
+        return;
+    for (n = 0; n < node_count; n++) {
+        const struct deletion *deletion = deletion_by(&machines[n], lock, record);
+        members += deletion != NULL && (record->releases >> n & 1);
+        again |= deletion != NULL && deletion->again;
+    }
+    releases_seen++;
+    repeated_seen += again;
+    if (members >= quorum && (status == REDLOCK_EXPIRED || status == REDLOCK_LOST))
+        violated("a release reports a loss, but has deleted the keys of a quorum");
+    if (status != REDLOCK_UNCONFIRMED && status != REDLOCK_CANCELLED)
+        record->releases = 0;
 }
 
 void check_voters(const struct client *c, const struct redlock_lock *lock,

@@ -51,6 +51,8 @@ void ended(struct client *c, struct redlock_lock *lock)
         check_extension(c, lock, record);
     else if (record->what == 'r')
         check_release(lock, record, status);
+    if (record->what == 'r')
+        check_reported_loss(lock, record, status);
     record->what = ' ';
 }
 
@@ -290,15 +292,19 @@ int start(struct client *c, unsigned i, char what, uint32_t wait_ms)
 {
     struct redlock_lock *lock = &c->locks[i];
     struct record *record = &c->records[i], before = *record;
+    uint64_t valid_us = held_until_us(c, lock);
+    redlock_mask members = lock->members;
     enum redlock_status status;
 
     if (what == 'k' && REDLOCK_MINIMAL)
         what = 'e';
     record->handed_off = 0;
-    if (record->what == 'r') /* maybe complete, but not taken yet */
+    if (record->what == 'r') { /* maybe complete, but not taken yet */
         check_release(lock, record, (int)lock->status);
+        check_reported_loss(lock, record, (int)lock->status);
+    }
     if (what == 'a')
-        record->to_release = 0;
+        record->to_release = record->releases = 0;
     c->timer_us = 0; /* runs at once */
     record->began_us = c->here_us;
     record->paused_us = c->paused_us;
@@ -325,6 +331,12 @@ int start(struct client *c, unsigned i, char what, uint32_t wait_ms)
     if (what == 'r' || (what == 'a' && status == REDLOCK_PENDING))
         record->votes_us = record->began_us; /* an extension begins with the votes that are there */
     if (what == 'r') {
+        if (valid_us > c->here_us) {
+            record->releases = members;
+            record->released_us = record->began_us;
+        }
+        if (!c->calling)
+            check_reported_loss(lock, record, (int)status);
         check_release(lock, record, (int)status);
         check_voters(c, lock, record);
     }
@@ -340,6 +352,7 @@ void abandon(struct client *c, unsigned i)
 {
     c->records[i].check_us = 0;
     c->records[i].to_release = 0;
+    c->records[i].releases = 0;
     redlock_abandon(&c->redlock, &c->locks[i]);
 }
 
@@ -412,6 +425,7 @@ void hand_off_to(struct client *c, unsigned i, struct client *to, unsigned k)
     }
     to->records[k] = c->records[i];
     to->records[k].what = ' ';
+    to->records[k].releases = 0;
     to->records[k].check_us = 0;
     to->records[k].votes_us = to->here_us;
     note("client %d lock %u is handed_off off to client %d lock %u, members %x, %lu ms left",

@@ -29,7 +29,7 @@ uint64_t next_us[2][CLIENTS > SERVERS ? CLIENTS : SERVERS];
 const char *broken, *only = "";
 unsigned long broken_at, trace_from = ULONG_MAX;
 unsigned long faults_seen[FAULTS], outcomes[4][STATUSES], events_seen, acquires_seen,
-    extensions_seen, everywhere_seen, handed_seen;
+    extensions_seen, everywhere_seen, handed_seen, releases_seen, repeated_seen;
 
 static struct part parts_of[LINKS][2][PARTS]; /* to the server, and back */
 static char bytes_of[LINKS][2][ROOM];
@@ -539,6 +539,25 @@ static int is_decided(struct mini_word token)
     return 0;
 }
 
+/* Notes whether a release has deleted all its keys, or has come again. */
+static void note_release(struct machine *m, const struct mini_command *command)
+{
+    const char *token = command->arguments[0].bytes;
+    struct deletion *deletion;
+    unsigned i;
+
+    if (command->changed == (1U << command->key_count) - 1) {
+        deletion = &m->deletions[m->next_deletion++ % REFUSALS];
+        memcpy(deletion->token, token, sizeof deletion->token);
+        deletion->at_us = now_us;
+        deletion->again = 0;
+        return;
+    }
+    for (i = 0; i < REFUSALS; i++)
+        m->deletions[i].again |=
+            memcmp(m->deletions[i].token, token, sizeof m->deletions[i].token) == 0;
+}
+
 static void run_command(struct link *link, struct mini_command *command)
 {
     static const char *const bad_reply[] = {"+QUEUED\r\n", "-ERR no\r\n",  "$3\r\nabc\r\n",
@@ -574,6 +593,8 @@ static void run_command(struct link *link, struct mini_command *command)
     }
     note("server %d: client %d %c %.8s: %.*s", link->server, link->client, command->kind,
          has_token ? command->arguments[0].bytes : "        ", (int)size - 2, reply);
+    if (command->kind == 'D' || command->kind == 'N')
+        note_release(m, command);
     if (takes && !command->changed)
         memcpy(m->refused[m->refusals++ % REFUSALS], command->arguments[0].bytes,
                sizeof m->refused[0]);
