@@ -376,6 +376,15 @@ enum redlock_status redlock_auto_extend_start(struct redlock_client *client,
     return status;
 }
 
+/* Notes whether the lock is valid, and where an earlier call may have released it. R11 */
+static void rl_note_release(struct redlock_client *c, struct redlock_lock *lock)
+{
+    if (lock->priv.attempt.released && lock->operation == REDLOCK_OP_RELEASE)
+        lock->priv.attempt.release_again = lock->priv.attempt.asked;
+    if (rl_now(c) < lock->valid_until_us)
+        lock->priv.attempt.released = 1;
+}
+
 enum redlock_status redlock_release_start(struct redlock_client *client, struct redlock_lock *lock,
                                           uint32_t wait_ms)
 {
@@ -383,6 +392,7 @@ enum redlock_status redlock_release_start(struct redlock_client *client, struct 
 
     if (status != REDLOCK_PENDING)
         return status;
+    rl_note_release(client, lock);
     rl_forget(client, lock); /* in whatever state it is. R11 */
     lock->priv.attempt.release_failed = 0;
     rl_lock_detach(client, lock);

@@ -47,7 +47,8 @@
        room for a later one.
    R11 Release in every state of the lock, on all nodes that may have the key. A server's own
        compare-and-delete command, by the version in HELLO, replaces the script. A server that has
-       the script is sent its hash.
+       the script is sent its hash. If a release of a valid lock is sent to a node again, because its
+       reply did not come, a missing key proves no loss there: the first one may have deleted it.
    R15 Nothing waits without a bound, and the bound fits the distance. Each node has its own time
        for a vote, from its smoothed round trip and the variation, as in RFC 6298; node_timeout_ms
        at least, stall_ms and a quarter of the ttl at most. A round has failed when too few nodes
@@ -1109,6 +1110,11 @@ static void rl_count_vote(const struct redlock_client *c, struct redlock_lock *l
     unsigned bit = node->priv.bit, state = lock->priv.state, vote = reply->vote;
     const char *holder = item->text;
 
+    /* Our first release may have deleted the key, and another client may have it by now. R11 */
+    if (state == RL_RELEASING && vote == RL_NO && (lock->priv.attempt.release_again & bit)) {
+        rl_set(&lock->granted, bit);
+        return;
+    }
     if (item->kind == RESP_STRING && REDLOCK_FAIR && reply->command == RL_GATE)
         holder = rl_queue_refused(lock, node);
     if (item->kind == RESP_STRING && holder != NULL)
@@ -1148,6 +1154,8 @@ static void rl_miss_vote(const struct redlock_node *node, struct redlock_lock *l
     }
     if (node->priv.reconnect)
         rl_set(&lock->priv.round.resent, bit);
+    if (state == RL_RELEASING && lock->priv.attempt.released)
+        rl_set(&lock->priv.attempt.release_again, bit);
 }
 
 /* Takes a reply: a notification, the answer to a repeated release, a vote in the present round, or

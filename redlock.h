@@ -371,7 +371,9 @@ REDLOCK_API enum redlock_status redlock_extend(struct redlock_client *client,
 
 /* Releases the lock on every node that still holds this lock's token. Works in every state, and
    ends what is in progress. REDLOCK_OK: a quorum confirmed it. REDLOCK_EXPIRED: it had expired, or
-   was not held. REDLOCK_LOST: it had expired, and a node says that another client holds it.
+   was not held. REDLOCK_LOST: it had expired, and a node says that another client holds it. A
+   release of a valid lock whose reply is lost is sent again, also by a second call: the key that is
+   missing then is no loss.
    REDLOCK_UNCONFIRMED: no quorum answered within wait_ms; the release was sent wherever there is a
    connection, and the lock expires with its ttl; may be called again. The lock is not held
    afterwards, and its memory is yours. REDLOCK_FORKED or REDLOCK_INVALID_ARGUMENT: nothing was

@@ -93,9 +93,14 @@ struct redlock_lock_private {
         uint8_t replies_due[REDLOCK_NODES_MAX]; /* how many replies each node owes the lock */
         uint8_t repair[4];                      /* the generation of the repair that is sent */
         redlock_mask release_failed; /* nodes where it failed for a time: it is repeated. R4 */
-        uint32_t longest_ttl_ms;     /* of its commands: no key of it lives longer */
-        redlock_mask free;           /* nodes that report that the key may be free. R7 */
-        uint8_t confirms;            /* rounds to agree on a fencing token, so far */
+        /* 1: a release began while the lock was valid */
+        uint8_t released;
+        /* Nodes where that release may have deleted the key, and whose reply did not come, or came to
+           an earlier call: from now on a missing key proves no loss there. R11 */
+        redlock_mask release_again;
+        uint32_t longest_ttl_ms; /* of its commands: no key of it lives longer */
+        redlock_mask free;       /* nodes that report that the key may be free. R7 */
+        uint8_t confirms;        /* rounds to agree on a fencing token, so far */
     } attempt;
 
     /* What a round has heard, besides `granted`, `refused` and `failed`. */

@@ -53,6 +53,11 @@ R11|redlock.c|s/if \(rl_past\(c, lock->priv.due_us\)\) (\{\s+rl_set\(&lock->priv
 R11|redlock.c|s/(due_us = rl_release_until\(c, lock\);\s+)rl_not_after\(&lock->priv.due_us, lock->priv.until_us\);/$1;/|it ends when the wait is over
 R11|redlock.c|s/(lock->priv.outcome == REDLOCK_UNCONFIRMED) && lock->priv.op.waits/$1/|without a wait no node is late
 R11|redlock.c|s/lock->priv.op.cancelled \? REDLOCK_CANCELLED : rl_release_outcome\(c, lock\)/rl_release_outcome(c, lock)/|a cancelled release ends
+R11|redlock.c|s/(vote == RL_NO && )\(lock->priv.attempt.release_again & bit\)/${1}0/|a release that is sent again finds no key: that is no loss
+R11|redlock.c|s/(vote == RL_NO && )\(lock->priv.attempt.release_again & bit\)/${1}1/|what a node says that was sent it once counts
+R11|redlock.c|s/state == RL_RELEASING && lock->priv.attempt.released\)/state == RL_RELEASING)/|so does a missing key when the validity was over before the release
+R11|client.c|s/rl_now\(c\) < lock->valid_until_us(\)\s+lock->priv.attempt.released)/0$1/|it is known whether it was over
+R11|client.c|s/(lock->priv.attempt.released) && lock->operation == REDLOCK_OP_RELEASE/0/|the first of two calls may have deleted the key
 R4|redlock.c|s/owed->unanswered = unanswered;/;/|no release is repeated while its reply is due
 R4|redlock.c|s/reply->vote == RL_YES \|\| reply->vote == RL_NO \|\| reply/reply->vote == RL_YES || reply/|a release that found no key is not repeated
 R8|hold.c|s/reply->vote == RL_YES && (rl_is\(reply->command, RL_ACQUIRES\) &&\s+reply->round)/reply->vote <= RL_NO \&\& $1/|a late refusal makes no member

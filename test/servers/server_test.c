@@ -228,6 +228,46 @@ static void connections_that_break(void)
     end(&a);
 }
 
+/* Nothing has come for stall_ms, and the servers are busy when the lock is released: the client connects anew, and sends the
+   release again. So each server runs two, of which the second finds no key, or that of a waiter. */
+static void r11_busy_at_the_release(unsigned count, int contended)
+{
+    struct side a, waiter;
+    unsigned i, changed = 0;
+    long until;
+
+    begin(&a, count, NULL);
+    begin(&waiter, count, &patient);
+    a.lock.ttl_ms = 60000;
+    is_int(acquire(&a, 20000), REDLOCK_OK, "r11: held on %u servers", count);
+    settle(&a.client);
+    if (contended) {
+        redlock_acquire_start(&waiter.client, &waiter.lock, 60000);
+        settle(&waiter.client);
+    }
+    sleep_ms(1500);
+    for (i = 0; i < count; i++)
+        server_pause(&servers[i]);
+    redlock_release_start(&a.client, &a.lock, 20000);
+    for (until = now_ms() + 20000; changed < count && now_ms() < until;) {
+        serve(&a.client, 1);
+        for (i = changed = 0; i < count; i++)
+            changed += a.nodes[i].state != REDLOCK_NODE_READY;
+    }
+    is_int((int)changed, (int)count, "r11: the servers are busy, the client connects anew");
+    for (i = 0; i < count; i++)
+        server_resume(&servers[i]);
+    if (contended)
+        serve(&waiter.client, 60000);
+    serve(&a.client, 20000);
+    is_int(a.lock.status, REDLOCK_OK, "r11: released%s",
+           contended ? ", a waiter has the lock" : "");
+    if (contended)
+        is_int(waiter.lock.status, REDLOCK_OK, "r11: the waiter has it");
+    redlock_deinit(&waiter.client);
+    end(&a);
+}
+
 static void servers_that_refuse(void)
 {
     struct side a;
@@ -875,12 +915,16 @@ static void a_forked_process(void)
 
 int main(void)
 {
+    unsigned i;
+
     servers_start(servers, NODES, NULL);
     on_the_wire();
     another_library();
     dead_servers();
     hung_servers();
     connections_that_break();
+    for (i = 0; i < 4; i++)
+        r11_busy_at_the_release(i % 2 ? 3 : 1, i > 1);
     servers_that_refuse();
     own_commands();
     hashes();
