@@ -237,8 +237,9 @@ static int rl_has_room(const struct redlock_node *node)
     return node->priv.count + 1 < REDLOCK_PIPELINE_MAX;
 }
 
-/* Notes one more command. 0: there is no room. A free request has no repeats. */
-static int rl_request_push(const struct redlock_client *c, struct redlock_node *node, void *owner,
+/* Notes one more command, and whether a free request is left. 0: there is no room. A free request has
+   no repeats. */
+static int rl_request_push(struct redlock_client *c, struct redlock_node *node, void *owner,
                            unsigned command, unsigned round)
 {
     unsigned count = node->priv.count;
@@ -253,6 +254,8 @@ static int rl_request_push(const struct redlock_client *c, struct redlock_node *
         if (!rl_has_room(node) && (owner != NULL || count == REDLOCK_PIPELINE_MAX))
             return 0;
         node->priv.count++;
+        if (!rl_has_room(node))
+            rl_set(&c->priv.full, node->priv.bit);
         request = rl_request(node, count);
         if (node->priv.timed == 0 && !node->priv.sampled) {
             node->priv.timed = node->priv.count;
@@ -465,8 +468,6 @@ static redlock_mask rl_send_message(struct redlock_client *c, struct rl_message 
         if (rl_request_push(c, node, owner, command, round)) {
             rl_out_begin(c, node, bit);
             sent |= bit;
-        } else if (from != NULL) {
-            rl_set(&c->priv.full, bit);
         }
     }
     if (sent != 0)
@@ -894,7 +895,8 @@ static enum rl_vote rl_item_came(struct redlock_client *c, struct redlock_node *
     }
     if (last) {
         rl_request_pop(node);
-        rl_clear(&c->priv.full, node->priv.bit);
+        if (rl_has_room(node))
+            rl_clear(&c->priv.full, node->priv.bit);
     }
     return vote;
 }

@@ -194,7 +194,7 @@ struct redlock_client_private {
     redlock_mask in[5];       /* the nodes in each state: enum redlock_node_state */
     redlock_mask lost_untold; /* nodes whose connection broke, before the locks have noted it */
     redlock_mask replied;     /* nodes that have replied since the last tick */
-    redlock_mask full;        /* nodes that had no free request, until one is answered */
+    redlock_mask full;        /* nodes that have no free request: see rl_has_room in node.c */
     /* Each of these sets begins anew with the connection of a node. R11 */
     redlock_mask have_script[3]; /* sent the script of RL_DELETE; RL_GATE; RL_LEAVE and RL_BACK */
     redlock_mask refuse_hashes;  /* an error came behind a hash: from now on scripts are sent */

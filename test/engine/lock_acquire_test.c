@@ -160,8 +160,8 @@ static void r03_quorum(void)
         settings.quorum = cases[i].quorum;
         begin(cases[i].count);
         held_by("other", (int)cases[i].free, (int)cases[i].count - 1);
-        is_int(acquire(0), cases[i].status, "r03: %u of %u nodes free, quorum %u",
-               cases[i].free, cases[i].count, cases[i].quorum);
+        is_int(acquire(0), cases[i].status, "r03: %u of %u nodes free, quorum %u", cases[i].free,
+               cases[i].count, cases[i].quorum);
         release(100);
         is_int((int)fake_keys_left(), (int)(cases[i].count - cases[i].free),
                "r03: no key of ours is left");
@@ -726,6 +726,24 @@ static void r03_a_clock_that_steps_back(void)
     redlock_deinit(&client);
 }
 
+/* More acquires at once than there are requests, at a distance: each stands in line until the nodes have room for its command,
+   and only then its time for votes begins. */
+static void r06_more_attempts_than_requests(uint64_t rtt_us)
+{
+    unsigned i, count = 3 * REDLOCK_PIPELINE_MAX + 2, good;
+
+    begin_with_defaults(3);
+    for (i = 0; i < 3; i++)
+        set_distance((int)i, rtt_us);
+    warm_up();
+    make_many(count);
+    start_many(0, count, 0);
+    good = serve_many(count, 60000 * MS);
+    is_int((int)good, (int)count, "r06: %u acquires at once without a wait, %lu us away: all held",
+           count, (unsigned long)rtt_us);
+    fake_unlogged = 0;
+}
+
 int main(void)
 {
     int how;
@@ -770,5 +788,8 @@ int main(void)
         r03_a_vote_of_a_broken_connection(how);
     r03_a_vote_of_a_connection_that_breaks_now();
     r03_a_clock_that_steps_back();
+    r06_more_attempts_than_requests(100);
+    r06_more_attempts_than_requests(26 * MS);
+    r06_more_attempts_than_requests(100 * MS);
     return done_testing();
 }

@@ -313,8 +313,8 @@ R6|redlock.c|s/!c->priv.jammed &&//|no attempt begins while the buffer is full
 R4|node.c|s/!rl_has_room\(node\) && \(owner != NULL \|\| (count == REDLOCK_PIPELINE_MAX)\)/$1/|one slot is reserved for rollbacks
 R4|node.c|s/!rl_is_shared\(request, owner, command\)/1/|rollbacks share their slot
 R5|node.c|s/\(last->command == command \|\|/(1 ||/|only commands with equal replies share a slot
-R6|node.c|s/from != NULL(\) \{\s+rl_set\(&c->priv.full)/0$1/|a node without a free slot is noted
-R5|node.c|s/(rl_request_pop\(node\);)\s+rl_clear\(&c->priv.full, node->priv.bit\);/$1/|a reply frees one of the node's slots
+R6|node.c|s/if \(!rl_has_room\(node\)\)(\s+rl_set\(&c->priv.full)/if (0)$1/|an attempt begins only where its command has room
+R5|node.c|s/if \(rl_has_room\(node\)\)\s+rl_clear\(&c->priv.full, node->priv.bit\);/;/|a reply frees one of the node's slots
 R5|node.c|s/if \(count == 0\) \{(\s+node->priv.was_idle =\s[^;]*;)\s+node->priv.changed_us = c->priv.now_us;/if (count == 0) {$1/|a stall is measured from the first unanswered command
 R8|redlock.c|s/lock->priv.unanswered = 0;(\s+if \(REDLOCK_FAIR\)\s+lock->priv.fair.entered)/rl_forget(c, lock);$1/|a reply after the decision is not dropped
 R16|redlock.c|s/rl_next_round\(c, lock\);(\s+rl_set\(&lock->members)/rl_next_round(c, lock); rl_forget(c, lock);$1/|a grant after the counters are known counts as late
@@ -523,7 +523,8 @@ QR2|node.c|s/return w.overflow \|\| /return /|no more bytes than there is room f
 QR2|node.c|s/do \{\s+nodes &= rl_up\(c\);/nodes &= rl_up(c); do {/|nothing is queued for a connection that broke while room was made
 QR2|node.c|s/if \(nodes & 1\)\s+rl_transmit\(c, node\);/;/|a full buffer is sent, to make room
 QR2|node.c|s/c->priv.jammed = 1;/;/|a full buffer is noted
-QR6|node.c|s/rl_set\(&c->priv.full, bit\);/;/|a node without a free slot is noted
+QR6|node.c|s/rl_set\(&c->priv.full, node->priv.bit\);/;/|a node without a free slot is noted
+QR6|node.c|s/if \(rl_has_room\(node\)\)(\s+rl_clear\(&c->priv.full)/if (1)$1/|a reply to one of several equal commands frees no slot
 QR5|node.c|s/rl_out_sent\(c, bit\);\n(\s+rl_clear\(&c->priv.full)/$1/|a broken connection is sent nothing more
 QR5|node.c|s/jammed_us \+ rl_jam_us\(c\)/jammed_us + c->priv.settings.stall_ms * RL_MS_US/|a node that keeps the buffer full gets a shorter timeout
 R5|node.c|s/nodes &= rl_up\(c\);(\s+if \(nodes)/;$1/|nothing is queued for a broken connection

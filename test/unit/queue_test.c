@@ -355,7 +355,7 @@ static void send_some(void)
                   : round == RL_OWED   ? (void *)&owed[lock - locks]
                                        : lock;
     struct rl_message message = {lock, NULL, NULL, 0, 0};
-    unsigned i, have, mask = 0, down = 0, may = 0, up = 0, full = client.priv.full, sent, no_room;
+    unsigned i, have, mask = 0, down = 0, may = 0, up = 0, sent, no_room;
     int jammed = client.priv.jammed;
 
     for (i = 0; i < count; i++)
@@ -390,16 +390,10 @@ static void send_some(void)
             continue;
         if (has_slot(&ends[i], owner, command))
             may |= rl_bit(i);
-        else if (!no_room)
-            full |= rl_bit(i);
         if (ends[i].up)
             up |= rl_bit(i);
-        else
-            full &= ~(unsigned)rl_bit(i);
     }
     seen.fulls += may != mask;
-    if ((client.priv.full & mask) != (full & mask))
-        wrong("`full` has the nodes without a free request");
     if (no_room) {
         seen.jams++;
         if (!client.priv.jammed)
@@ -620,7 +614,7 @@ static void break_some(void)
 
 static void check(void)
 {
-    unsigned used = client.priv.out.used, i;
+    unsigned used = client.priv.out.used, full = 0, i;
 
     for (i = 0; i < count; i++) {
         if (nodes[i].priv.count != slots(&ends[i]))
@@ -629,7 +623,11 @@ static void check(void)
             wrong("`unsent` has the nodes with unsent bytes");
         if (ends[i].up != rl_is_up(&nodes[i]))
             wrong("the state of a node says whether it is connected");
+        if (ends[i].up && slots(&ends[i]) + 1 >= REDLOCK_PIPELINE_MAX)
+            full |= rl_bit(i);
     }
+    if (client.priv.full != full)
+        wrong("`full` has the nodes without a free request");
     if (used > REDLOCK_SEND_MAX || client.priv.out.runs > RUNS)
         wrong("bytes and runs stay within the buffer");
     if ((client.priv.out.unsent == 0) != (used == 0))
