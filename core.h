@@ -434,6 +434,10 @@ REDLOCK_PRIVATE void rl_node_replied(struct redlock_client *c, struct redlock_no
 /* A node has not replied since the last tick: disconnects it if it stalls. R5 */
 REDLOCK_PRIVATE void rl_node_late(struct redlock_client *c, struct redlock_node *node);
 
+/* The time of a vote of the node is over: a connection that was idle may be half open, and is given
+   up. R5 */
+REDLOCK_PRIVATE void rl_vote_late(struct redlock_client *c, struct redlock_node *node);
+
 /* ---- Locks (redlock.c) ---------------------------------------------------------------------- */
 
 /* The states of a lock, in the order of its life. rl_step in redlock.c has all transitions. */

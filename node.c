@@ -9,8 +9,10 @@
        disconnected, and so is one that owes a reply for stall_ms although all that has come was
        read. It is connected again after a growing, random pause, and counts as failed until its
        handshake is answered: a hung server accepts connections. A connection on which nothing came
-       for stall_ms may have been dropped in silence: it is connected again at once when a reply has
-       taken longer than the mean of the round trip and the time that a vote may take.
+       for stall_ms may have been dropped in silence. It is connected again at once when a reply has
+       taken longer than the mean of the round trip and the time that a vote may take. If a command
+       that acquires waits for its reply, it has all the time of its vote, because it is not sent
+       again.
    R12 Handshake first: HELLO 3 with user, password, and a name for the connection; AUTH, which
        counts where HELLO is refused: such a connection uses RESP2. But a server that is not ready
        yet, or refuses the password, fails the node. Then SELECT. Nothing else is queued before all
@@ -42,6 +44,9 @@ enum rl_hello {
     RL_HELLO_ROLE,
     RL_HELLO_OTHER
 };
+
+/* In the member `was_idle` of a node, in place of 1: an attempt waits for its vote. R5 */
+enum { RL_IDLE_ACQUIRES = 2 };
 
 /* The pauses before reconnects. R5 */
 static const struct redlock_settings rl_reconnects = {
@@ -256,6 +261,8 @@ static int rl_request_push(struct redlock_client *c, struct redlock_node *node, 
         node->priv.count++;
         if (!rl_has_room(node))
             rl_set(&c->priv.full, node->priv.bit);
+        if (node->priv.was_idle && rl_is(command & ~(unsigned)RL_BY_HASH, RL_ACQUIRES))
+            node->priv.was_idle = RL_IDLE_ACQUIRES;
         request = rl_request(node, count);
         if (node->priv.timed == 0 && !node->priv.sampled) {
             node->priv.timed = node->priv.count;
@@ -984,7 +991,9 @@ REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
     uint64_t due_us = node->priv.changed_us + c->priv.settings.stall_ms * RL_MS_US + 1;
 
     /* A connection that was idle may be half open: then it is connected again at once. R5 */
-    if (node->priv.was_idle)
+    if (node->priv.was_idle == RL_IDLE_ACQUIRES)
+        rl_not_after(&due_us, node->priv.changed_us + node->priv.timeout_us);
+    else if (node->priv.was_idle)
         rl_not_after(&due_us, node->priv.changed_us + (node->rtt_us + node->priv.timeout_us) / 2);
     if (rl_jams(c, node))
         rl_not_after(&due_us, c->priv.jammed_us + rl_jam_us(c) + 1);
@@ -1048,13 +1057,24 @@ static enum rl_error rl_stall_error(const struct redlock_client *c, const struct
                                                   : RL_NO_REPLY_IN_TIME;
 }
 
-REDLOCK_PRIVATE void rl_node_late(struct redlock_client *c, struct redlock_node *node)
+/* Disconnects a node that stalls. */
+static void rl_node_stalls(struct redlock_client *c, struct redlock_node *node)
 {
-    if (!rl_past(c, rl_node_stall_us(c, node)))
-        return;
     if (node->priv.was_idle) /* or it is farther away than before. R15 */
         rl_set_timeout(c, node, 2 * node->priv.timeout_us);
     rl_node_broke(c, node, rl_stall_error(c, node));
+}
+
+REDLOCK_PRIVATE void rl_node_late(struct redlock_client *c, struct redlock_node *node)
+{
+    if (rl_past(c, rl_node_stall_us(c, node)))
+        rl_node_stalls(c, node);
+}
+
+REDLOCK_PRIVATE void rl_vote_late(struct redlock_client *c, struct redlock_node *node)
+{
+    if (node->priv.was_idle)
+        rl_node_stalls(c, node);
 }
 
 REDLOCK_PRIVATE void rl_node_replied(struct redlock_client *c, struct redlock_node *node)

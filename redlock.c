@@ -810,11 +810,14 @@ static uint64_t rl_time_out_votes(struct redlock_client *c, struct redlock_lock 
         rl_not_after(&due_us, lock->priv.asked_us + longest_us);
         if (lock->priv.state == RL_EXTENDING && lock->priv.asked_us < lock->valid_until_us)
             rl_not_after(&due_us, lock->valid_until_us);
-        if (rl_past(c, due_us))
+        if (rl_past(c, due_us)) {
             late |= rl_lowest(nodes);
-        else
+            rl_vote_late(c, node);
+        } else {
             rl_not_after(&next_us, due_us);
+        }
     }
+    rl_tell_broken(c);
     rl_time_out(c, lock, late);
     return next_us;
 }

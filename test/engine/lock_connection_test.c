@@ -241,7 +241,7 @@ static void r05_a_broken_connection_does_not_stall(void)
 }
 
 /* A NAT has dropped the idle connections in silence. The first operation finds that, connects again, and succeeds. */
-static void r05_half_open_connections(unsigned count, int what)
+static void r05_half_open_connections(unsigned count, int what, uint32_t ttl_ms)
 {
     uint64_t start;
     unsigned i;
@@ -252,12 +252,44 @@ static void r05_half_open_connections(unsigned count, int what)
     if (what != 'a')
         acquire(0);
     fake_pass(&client, 5000 * MS);
+    lock.ttl_ms = ttl_ms;
     for (i = 0; i < count; i++)
         fake_hold((int)i);
     start = fake_now_us;
     status = what == 'a' ? acquire(0) : what == 'e' ? extend() : release(500);
-    is_int(status, REDLOCK_OK, "r05: %u of three connections are half open: %c", count, what);
+    is_int(status, REDLOCK_OK, "r05: %u of three connections are half open: %c, ttl %lu ms", count,
+           what, (unsigned long)ttl_ms);
     ok(since(start) < 200 * MS, "r05: after %ld us", since(start));
+    fake_pass(&client, 60 * MS);
+    for (i = 0; i < count; i++)
+        ok(fake_nodes[i].connects == 2 || nodes[i].state == REDLOCK_NODE_IDLE,
+           "r05: the connection to node %u is given up", i);
+    redlock_deinit(&client);
+}
+
+/* The servers are busy for less than the time of a vote, when the first command comes after a second. A command that acquires is
+   not sent again, so its connection stays for that time, also if a release went before it. */
+static void r05_busy_servers_are_not_half_open(int releases)
+{
+    unsigned i, connects = 0;
+    struct redlock_lock other;
+
+    memset(&settings, 0, sizeof settings);
+    settings.retries = REDLOCK_NONE;
+    begin(3);
+    warm_up();
+    redlock_lock_init(&other, "o", 20000);
+    redlock_acquire(&client, &other, 0);
+    fake_pass(&client, 1500 * MS);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].delay_us = 35 * MS;
+    if (releases)
+        redlock_release_start(&client, &other, 100);
+    is_int(acquire(0), REDLOCK_OK, "r05: busy for 35 ms%s: acquired without a retry",
+           releases ? " at a release" : "");
+    for (i = 0; i < 3; i++)
+        connects += (unsigned)fake_nodes[i].connects;
+    is_int((int)connects, 3, "r05: on the connections that there are");
     redlock_deinit(&client);
 }
 
@@ -283,10 +315,11 @@ static void r05_an_idle_connection_has_no_more_than_stall_ms(void)
 {
     begin_with_defaults(3);
     warm_up();
+    acquire(0);
     nodes[2].rtt_us = 5000 * MS;
     fake_pass(&client, 5000 * MS);
     fake_nodes[2].hung = 1;
-    is_int(acquire(0), REDLOCK_OK, "r05: two of three nodes grant, the third is far and silent");
+    is_int(extend(), REDLOCK_OK, "r05: two of three nodes confirm, the third is far and silent");
     fake_pass(&client, 1100 * MS);
     ok(nodes[2].state != REDLOCK_NODE_READY, "r05: given up after stall_ms, although it was idle");
     redlock_deinit(&client);
@@ -572,10 +605,14 @@ int main(void)
     r05_an_idle_caller_causes_no_stall();
     r05_a_broken_connection_does_not_stall();
     r05_a_connect_that_fails_ends_the_wait();
-    r05_half_open_connections(2, 'a');
-    r05_half_open_connections(3, 'a');
-    r05_half_open_connections(3, 'e');
-    r05_half_open_connections(3, 'r');
+    r05_half_open_connections(1, 'a', 10000);
+    r05_half_open_connections(2, 'a', 10000);
+    r05_half_open_connections(3, 'a', 10000);
+    r05_half_open_connections(3, 'a', 120);
+    r05_half_open_connections(3, 'e', 10000);
+    r05_half_open_connections(3, 'r', 10000);
+    r05_busy_servers_are_not_half_open(0);
+    r05_busy_servers_are_not_half_open(1);
     r05_a_busy_connection_is_not_half_open();
     r05_an_idle_connection_has_no_more_than_stall_ms();
     r05_a_new_connection_is_not_half_open();
