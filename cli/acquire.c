@@ -136,14 +136,16 @@ static int release_by_force(int count, char **words)
     const char *reason[REDLOCK_NODES_MAX];
     enum redlock_fault faults[REDLOCK_NODES_MAX];
     const struct forced *all;
+    struct patience patience;
     unsigned i, answered = 0, deleted = 0;
 
     if (count != 1)
         die(EXIT_USAGE, "release --force: ID and NAME are required; redlock status prints the ID");
     key_of(forced_key, words[0]);
     nodes_load();
-    all = ask_nodes(converse, sizeof *all, options.node_timeout_ms,
-                    FIRST_TIMES * 4 * options.node_timeout_ms);
+    patience.step_ms = patience.rest_ms = options.node_timeout_ms;
+    patience.limit_ms = FIRST_TIMES * 4 * options.node_timeout_ms;
+    all = ask_nodes(converse, sizeof *all, &patience);
     for (i = 0; i < target_count; i++) {
         reason[i] = all[i].result.error;
         faults[i] = all[i].result.fault;

@@ -417,30 +417,55 @@ static uint64_t end_of(const struct results *all, long step_ms)
     return latest_us + (uint64_t)step_ms * 1000;
 }
 
-/* Waits until all children have ended, or are late. Returns how long a late one may have been silent. */
-static long wait_for_all(int line, const struct results *all, long step_ms, long limit_ms)
+/* The wait for all nodes. */
+struct wait {
+    uint64_t begin_us, end_us; /* it ends then, also if nodes still send */
+    long silent_ms;            /* how long a node may be silent */
+    char when[48];             /* in which time the nodes were to answer, for messages */
+};
+
+/* A quorum has ended well: the others have a rest of time. */
+static void wait_for_the_rest(struct wait *wait, const struct patience *patience)
 {
-    uint64_t limit_us = now_us() + (uint64_t)limit_ms * 1000, end_us, now;
-    long silent_ms = 0;
+    uint64_t now = now_us(), took_us = now - wait->begin_us,
+             rest_us = (uint64_t)patience->rest_ms * 1000;
+
+    wait->silent_ms = patience->step_ms;
+    rest_us = took_us > rest_us ? took_us : rest_us;
+    if (now + rest_us >= wait->end_us)
+        return;
+    wait->end_us = now + rest_us;
+    snprintf(wait->when, sizeof wait->when, ", though a quorum of nodes has given all");
+}
+
+/* Waits until all children have ended, or are late. */
+static struct wait wait_for_all(int line, const struct results *all,
+                                const struct patience *patience)
+{
+    uint64_t now = now_us(), end_us;
+    struct wait wait = {now, now + (uint64_t)patience->limit_ms * 1000,
+                        options.node_timeout_ms * FIRST_TIMES, ""};
     struct pollfd fd = {line, POLLIN, 0};
     uint8_t bytes[REDLOCK_NODES_MAX];
-    unsigned well = 0;
+    unsigned well = 0, before;
     ssize_t size = 1, n;
 
+    snprintf(wait.when, sizeof wait.when, " within %ld ms", patience->limit_ms);
     while (size > 0) {
-        silent_ms = well >= quorum() ? step_ms : options.node_timeout_ms * FIRST_TIMES;
-        end_us = end_of(all, silent_ms);
-        end_us = end_us < limit_us ? end_us : limit_us;
+        end_us = end_of(all, wait.silent_ms);
+        end_us = end_us < wait.end_us ? end_us : wait.end_us;
         now = now_us();
         if (poll(&fd, 1, poll_ms(end_us, now)) > 0) {
             size = read(line, bytes, sizeof bytes); /* 0: all have ended */
-            for (n = 0; n < size; n++)
+            for (n = 0, before = well; n < size; n++)
                 well += bytes[n];
+            if (before < quorum() && well >= quorum())
+                wait_for_the_rest(&wait, patience);
         } else if (now >= end_us) {
             break;
         }
     }
-    return silent_ms;
+    return wait;
 }
 
 /* Ends a child. Returns 0 if the child had ended before. */
@@ -455,11 +480,11 @@ static int kill_child(pid_t child)
     return WIFSIGNALED(status); /* else it was about to end */
 }
 
-/* A child that has to be killed is late: its node was silent for so long, or has answered until the limit. The message has these
+/* A child that has to be killed is late: its node was silent for so long, or has answered until the wait ended. The message has these
    limits and not what was measured, so that it is the same for all such nodes. */
-static void end_child(unsigned i, pid_t child, struct result *result, long silent_ms, long limit_ms)
+static void end_child(unsigned i, pid_t child, struct result *result, const struct wait *wait)
 {
-    int was_silent = now_us() - result->heard_us >= (uint64_t)silent_ms * 1000;
+    int was_silent = now_us() - result->heard_us >= (uint64_t)wait->silent_ms * 1000;
     int is_late = child > 0 && kill_child(child);
     const char *what = result->is_up             ? "answer"
                        : targets[i].url.tls != 0 ? "TLS connection"
@@ -473,10 +498,12 @@ static void end_child(unsigned i, pid_t child, struct result *result, long silen
     else if (!is_late)
         snprintf(result->error, sizeof result->error, "the process that asks it has ended");
     else if (was_silent)
-        snprintf(result->error, sizeof result->error, "no %s within %ld ms%s", what, silent_ms,
+        snprintf(result->error, sizeof result->error, "no %s within %ld ms%s", what,
+                 wait->silent_ms,
                  !result->is_up && targets[i].url.tls != 0 ? "; is this a TLS port?" : "");
     else
-        snprintf(result->error, sizeof result->error, "not all answers within %ld ms", limit_ms);
+        snprintf(result->error, sizeof result->error, "%s%s",
+                 result->unfinished != NULL ? result->unfinished : "not all answers", wait->when);
 }
 
 /* A server that is listed twice counts once: the first of its nodes that has answered. */
@@ -515,12 +542,12 @@ static void *shared_memory(size_t size)
 }
 
 void *ask_nodes(void (*converse)(struct talk *talk, unsigned i, void *result), size_t size,
-                long step_ms, long limit_ms)
+                const struct patience *patience)
 {
     const struct redlock_io *io = io_open();
     struct results all = {shared_memory(size * target_count), size};
     pid_t child[REDLOCK_NODES_MAX];
-    long silent_ms;
+    struct wait wait;
     unsigned i, begun = 0;
     int line[2];
 
@@ -537,9 +564,9 @@ void *ask_nodes(void (*converse)(struct talk *talk, unsigned i, void *result), s
     close(line[1]);
     if (begun < quorum())
         die(EXIT_SYSTEM, "the system denies a process");
-    silent_ms = wait_for_all(line[0], &all, step_ms, limit_ms);
+    wait = wait_for_all(line[0], &all, patience);
     for (i = 0; i < target_count; i++)
-        end_child(i, child[i], result_at(&all, i), silent_ms, limit_ms);
+        end_child(i, child[i], result_at(&all, i), &wait);
     close(line[0]); /* not earlier: it ends the children */
     for (i = 0; i < target_count; i++)
         mark_duplicate(&all, i);

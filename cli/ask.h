@@ -21,6 +21,8 @@ struct result {
     int is_complete; /* 1: all has been asked, but for the run_id */
     int is_up;       /* 1: the node was connected */
     int is_open;     /* 1: the server needs no password, but one is given */
+    const char
+        *unfinished; /* what is not over, for messages; NULL: the answers. A text of this program */
     /* The node is silent since then: it was connected, has sent something, or another of its addresses was tried. */
     volatile uint64_t heard_us;
     enum redlock_fault fault;          /* of the error */
@@ -54,12 +56,21 @@ struct talk {
     char beginning[RESP_TEXT_MAX + 1]; /* of a string that is longer than an answer may be */
 };
 
+/* How long to wait for nodes. A node is late after each of these times. */
+struct patience {
+    long
+        step_ms; /* it is silent for so long; FIRST_TIMES the node timeout while a quorum has not ended well */
+    /* A quorum has ended well so long ago, and the node has had twice the time of the quorum: so a node that never ends does not
+       decide how long a verb takes. */
+    long rest_ms;
+    long limit_ms; /* since the first question */
+};
+
 /* Runs `converse` for each node, in a child that is connected and has sent AUTH and SELECT. Each has `size` bytes of cleared memory
-   for its result, of which the first are a struct result; what a late child has written stays. A node is late if it is silent for
-   step_ms, or for FIRST_TIMES the node timeout while a quorum has not ended well; or after limit_ms. Returns the array, in the
-   order of the targets. Exits with 71 if the system denies memory, a pipe, or more processes than a quorum can do without. */
+   for its result, which begins with a struct result. What a late child has written stays. Returns the array, in the order of the
+   targets. Exits with 71 if the system denies memory, a pipe, or more processes than a quorum can do without. */
 void *ask_nodes(void (*converse)(struct talk *talk, unsigned i, void *result), size_t size,
-                long step_ms, long limit_ms);
+                const struct patience *patience);
 
 /* Sends a command, which a NULL ends, and waits for the answer. Returns 1; or 0 with result->error: the connection is lost, or the
    server has answered with an error, which is a text of the answer, too. */

@@ -653,6 +653,7 @@ static int sum_up(unsigned *usable)
 int verb_check(int count, char **words)
 {
     char random[33], key[REDLOCK_KEY_MAX + 1];
+    struct patience patience;
     unsigned usable;
     int n, status;
 
@@ -665,8 +666,9 @@ int verb_check(int count, char **words)
     put_random(random, 16);
     snprintf(probe, sizeof probe, "check:%s", random);
     probe_key(key, target_count - 1); /* none is longer */
-    exams = ask_nodes(converse, sizeof *exams, options.node_timeout_ms * FIRST_TIMES,
-                      LIMIT_MS + options.node_timeout_ms * FIRST_TIMES);
+    patience.step_ms = options.node_timeout_ms * FIRST_TIMES;
+    patience.rest_ms = patience.limit_ms = LIMIT_MS + patience.step_ms; /* each node is examined */
+    exams = ask_nodes(converse, sizeof *exams, &patience);
     judge_all();
     status = sum_up(&usable);
     if (options.json) {

@@ -287,8 +287,10 @@ struct session {
     char holder[VALUE_MAX + 1];
 };
 
-/* The key of the lock of this name. Exits with 64 if it is too long. */
+/* The key of the lock of this name. Exits with 64 if no lock has such a key: so never call it with a name that a node has sent. */
 void key_of(char key[REDLOCK_KEY_MAX + 1], const char *name);
+/* 1: for status the word is a pattern, and not a name. */
+int is_pattern(const char *name);
 
 /* Handles signals from here on, reads the nodes (nodes_load), and makes a client of them and a lock on prefix + name. Exits if that
    is impossible, or a signal asks this process to end. */

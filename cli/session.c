@@ -76,7 +76,12 @@ void key_of(char key[REDLOCK_KEY_MAX + 1], const char *name)
             name, (int)WAITER_NAME);
 }
 
-/* The lock of session->key. */
+int is_pattern(const char *name)
+{
+    return strpbrk(name, "*?") != NULL;
+}
+
+/* The lock of session->key. Asking for the holder costs a round trip, and no message names the holder of one of several slots. */
 static void begin_lock(struct session *session)
 {
     struct redlock_lock *lock = session->lock;
@@ -85,8 +90,8 @@ static void begin_lock(struct session *session)
 
     redlock_lock_init(lock, session->key, session->ttl_ms);
     lock->use_fencing = (uint8_t)options.fence;
-    lock->holder = session->holder;
-    lock->holder_size = sizeof session->holder;
+    lock->holder = options.slots > 1 ? NULL : session->holder;
+    lock->holder_size = options.slots > 1 ? 0 : sizeof session->holder;
     lock->label = label;
     lock->label_size = label_size;
 }

@@ -15,8 +15,12 @@
 enum {
     LOCKS_MAX = 10000, /* of one node */
     BATCH = 100,       /* keys that are asked for at once */
-    LIMIT_MS = 10000,  /* for patterns that have many keys */
-    NO_END = -1,       /* in place of a remaining time */
+    SCAN_LEAST =
+        250, /* COUNT of SCAN: if each of so many keys matches, the answer has room for them */
+    SCAN_MOST = 4000, /* the server serves no other client for about a millisecond */
+    SCAN_FEW = 64,    /* below so many matches COUNT grows */
+    LIMIT_MS = 10000, /* for patterns that have many keys */
+    NO_END = -1,      /* in place of a remaining time */
     UNKNOWN_TIME = -2,
     UNKNOWN_COUNT = -1
 };
@@ -36,7 +40,7 @@ struct view {
     struct result result;
     unsigned count;
     int is_cut; /* 1: there are more keys */
-    int is_odd; /* 1: some keys are too long for a lock, or have a NUL */
+    int is_odd; /* 1: some keys cannot be those of a lock */
     struct seen seen[LOCKS_MAX];
 };
 
@@ -47,11 +51,6 @@ static int name_count;
 static struct view *view_of(unsigned i)
 {
     return &views[i];
-}
-
-static int is_pattern(const char *name)
-{
-    return strpbrk(name, "*?") != NULL;
 }
 
 /* The name of a slot, from 1. */
@@ -102,11 +101,17 @@ static int hear_key(struct talk *talk, struct seen *seen)
     return is_there;
 }
 
-/* The type of a key that is no string; it may be denied. */
-static void ask_type(struct talk *talk, struct seen *seen)
+/* The types of keys that are no strings; they may be denied. */
+static void ask_types(struct talk *talk, struct seen *seen, unsigned count)
 {
-    if (ask_any(talk, "TYPE", seen->key, NULL) && is_kind(talk, RESP_STATUS))
-        printable(seen->value, 32, text_of(talk));
+    unsigned i;
+
+    for (i = 0; i < count; i++)
+        if (!seen[i].is_string)
+            tell(talk, "TYPE", seen[i].key, NULL);
+    for (i = 0; i < count; i++)
+        if (!seen[i].is_string && hear(talk) && is_kind(talk, RESP_STATUS))
+            printable(seen[i].value, 32, text_of(talk));
 }
 
 /* Asks for some keys with one write. Those that exist go to the view. */
@@ -126,48 +131,61 @@ static void read_keys(struct talk *talk, struct view *view, char keys[][REDLOCK_
         strcpy(seen->key, keys[i]);
         view->count += (unsigned)hear_key(talk, seen);
     }
-    for (i = first; i < view->count && !view->is_cut; i++)
-        if (!view->seen[i].is_string)
-            ask_type(talk, &view->seen[i]);
+    if (!view->is_cut)
+        ask_types(talk, &view->seen[first], view->count - first);
 }
 
 /* Whether a key from SCAN is that of a lock. */
 static int is_of_a_lock(struct view *view, const struct part *key)
 {
-    if (key->kind != RESP_STRING ||
-        strncmp(key->text, options.prefix, strlen(options.prefix)) != 0 ||
+    size_t prefix = strlen(options.prefix);
+
+    if (key->kind != RESP_STRING || strncmp(key->text, options.prefix, prefix) != 0 ||
         is_beside_a_lock(key->text))
         return 0;
-    if (key->size <= REDLOCK_KEY_MAX && strlen(key->text) == key->size)
+    if (key->size > prefix && key->size <= REDLOCK_KEY_MAX && strlen(key->text) == key->size)
         return 1;
     view->is_odd = 1;
     return 0;
 }
 
-/* Finds keys that match, and reads them. */
+/* One step of SCAN: the next keys go to `keys`, and the cursor is moved. Returns how many parts the answer has; 0: the conversation has
+   failed. */
+static unsigned scan_step(struct talk *talk, const char *pattern, unsigned count, char cursor[24])
+{
+    char number[12];
+
+    snprintf(number, sizeof number, "%u", count);
+    if (!ask(talk, "SCAN", cursor, "MATCH", pattern, "COUNT", number, NULL))
+        return 0;
+    if (talk->items < 3 || talk->item[1].kind != RESP_STRING || talk->item[1].size >= 24) {
+        refuses(talk);
+        return 0;
+    }
+    strcpy(cursor, talk->item[1].text);
+    return talk->items;
+}
+
+/* Finds keys that match, and reads them. Few matches in one answer promise few in the next, because SCAN has no order. */
 static void scan(struct talk *talk, struct view *view, const char *pattern)
 {
     static char keys[ANSWER_ITEMS][REDLOCK_KEY_MAX + 1];
     char cursor[24] = "0";
-    unsigned i, n, count;
+    unsigned i, n, found, items, count = SCAN_LEAST;
 
+    talk->result->unfinished = "SCAN is not over";
     do {
-        if (!ask(talk, "SCAN", cursor, "MATCH", pattern, "COUNT", "250", NULL))
-            return;
-        if (talk->items < 3 || talk->item[1].kind != RESP_STRING ||
-            talk->item[1].size >= sizeof cursor) {
-            refuses(talk);
-            return;
-        }
-        strcpy(cursor, talk->item[1].text);
-        for (i = 3, count = 0; i < talk->items; i++)
+        items = scan_step(talk, pattern, count, cursor);
+        for (i = 3, found = 0; i < items; i++)
             if (is_of_a_lock(view, &talk->item[i]))
-                strcpy(keys[count++], talk->item[i].text);
-        for (i = 0; i < count && !view->is_cut; i += n) {
-            n = count - i < BATCH ? count - i : BATCH;
+                strcpy(keys[found++], talk->item[i].text);
+        for (i = 0; i < found && !view->is_cut; i += n) {
+            n = found - i < BATCH ? found - i : BATCH;
             read_keys(talk, view, keys + i, n);
         }
+        count = items >= SCAN_FEW ? SCAN_LEAST : count < SCAN_MOST ? 2 * count : count;
     } while (strcmp(cursor, "0") != 0 && !view->is_cut && talk->result->error[0] == '\0');
+    talk->result->unfinished = NULL;
 }
 
 /* Writes the text with a backslash before each of these characters. Returns the end. */
@@ -191,25 +209,38 @@ static void scan_names(struct talk *talk, struct view *view, const char *name)
     scan(talk, view, pattern);
 }
 
+/* Reads the keys of all names that are no patterns. */
+static void read_names(struct talk *talk, struct view *view)
+{
+    char keys[BATCH][REDLOCK_KEY_MAX + 1], name[REDLOCK_KEY_MAX + 1];
+    unsigned i, used = 0,
+                count = options.slots > 0 ? (unsigned)options.slots : (unsigned)name_count;
+
+    for (i = 0; i < count; i++) {
+        if (options.slots > 0)
+            name_slot(name, i + 1);
+        else if (!is_pattern(names[i]))
+            snprintf(name, sizeof name, "%s", names[i]);
+        else
+            continue;
+        key_of(keys[used++], name);
+        if (used == BATCH) {
+            read_keys(talk, view, keys, used);
+            used = 0;
+        }
+    }
+    read_keys(talk, view, keys, used);
+}
+
 static void converse(struct talk *talk, unsigned i, void *result)
 {
-    char key[1][REDLOCK_KEY_MAX + 1], name[REDLOCK_KEY_MAX + 1];
-    unsigned slot;
     int n;
 
     (void)i;
-    for (slot = 1; slot <= (unsigned)options.slots; slot++) {
-        name_slot(name, slot);
-        key_of(key[0], name);
-        read_keys(talk, result, key, 1);
-    }
+    read_names(talk, result);
     for (n = 0; n < name_count && options.slots == 0; n++)
-        if (is_pattern(names[n])) {
+        if (is_pattern(names[n]))
             scan_names(talk, result, names[n]);
-        } else {
-            key_of(key[0], names[n]);
-            read_keys(talk, result, key, 1);
-        }
     ask_run_id(talk);
 }
 
@@ -237,13 +268,14 @@ static int counts_once(unsigned i)
     return view_of(i)->result.fault == REDLOCK_FAULT_SAME_SERVER;
 }
 
-static const struct seen *find(unsigned i, const char *key)
+/* What node i has of the lock of this name, which may be from a node: so it is not checked. */
+static const struct seen *find(unsigned i, const char *name)
 {
     struct seen wanted;
 
     if (counts_once(i))
         return NULL;
-    snprintf(wanted.key, sizeof wanted.key, "%s", key);
+    snprintf(wanted.key, sizeof wanted.key, "%s%s", options.prefix, name);
     return bsearch(&wanted, view_of(i)->seen, view_of(i)->count, sizeof wanted, by_key);
 }
 
@@ -294,11 +326,9 @@ static struct lock conclude(const char *name)
     const struct seen *seen[REDLOCK_NODES_MAX];
     long left[REDLOCK_NODES_MAX], waiting[REDLOCK_NODES_MAX];
     unsigned i, lefts = 0, counts = 0, silent = 0;
-    char key[REDLOCK_KEY_MAX + 1];
 
-    key_of(key, name);
     for (i = 0; i < target_count; i++) {
-        seen[i] = find(i, key);
+        seen[i] = find(i, name);
         silent += seen[i] == NULL && view_of(i)->result.error[0] != '\0' && !counts_once(i);
         lock.is_free += seen[i] == NULL && view_of(i)->result.error[0] == '\0';
     }
@@ -334,12 +364,12 @@ static void add_row(const char *name)
     rows[row_count++] = conclude(name);
 }
 
-/* 1: one of the words is this name. */
+/* 1: one of the words is this name, and not a pattern of the same text. */
 static int is_named(const char *name)
 {
     int n = 0;
 
-    while (n < name_count && strcmp(names[n], name) != 0)
+    while (n < name_count && (is_pattern(names[n]) || strcmp(names[n], name) != 0))
         n++;
     return n < name_count;
 }
@@ -433,12 +463,11 @@ static void put_time(char *text, size_t room, long long ms)
 /* With -v: what each node has. */
 static void print_nodes(const struct lock *lock)
 {
-    char key[REDLOCK_KEY_MAX + 1], left[32], id[ID_TEXT], why[WHO_MAX + 1];
+    char left[32], id[ID_TEXT], why[WHO_MAX + 1];
     unsigned i;
 
-    key_of(key, lock->name);
     for (i = 0; i < target_count; i++) {
-        const struct seen *seen = find(i, key);
+        const struct seen *seen = find(i, lock->name);
         printf("    %-24s ", targets[i].url.address);
         if (seen == NULL) {
             printable(why, sizeof why, view_of(i)->result.error);
@@ -608,7 +637,9 @@ static int answer(void)
         is_odd |= view_of(n)->is_odd;
     }
     if (is_odd)
-        say(LOG_WARNING, "keys were left out: they are too long for a lock, or have a NUL byte");
+        say(LOG_WARNING,
+            "keys were left out: they are too long for a lock, have a NUL byte, or are "
+            "the prefix without a name");
     if (is_cut)
         say(LOG_ERROR, "there are more than %d locks: ask for fewer with a PATTERN",
             (int)LOCKS_MAX - 1);
@@ -663,6 +694,7 @@ int verb_status(int count, char **words)
     static char star[] = "*", *all[] = {star, NULL};
     const char *mark = NULL;
     char key[REDLOCK_KEY_MAX + 1];
+    struct patience patience;
     unsigned row;
     int result;
 
@@ -675,8 +707,9 @@ int verb_status(int count, char **words)
             return 1;
     }
     nodes_load();
-    views = ask_nodes(converse, sizeof *views, options.node_timeout_ms,
-                      LIMIT_MS + options.node_timeout_ms * FIRST_TIMES);
+    patience.step_ms = patience.rest_ms = options.node_timeout_ms;
+    patience.limit_ms = LIMIT_MS + options.node_timeout_ms * FIRST_TIMES;
+    views = ask_nodes(converse, sizeof *views, &patience);
     make_rows();
     if (options.mine || options.here)
         return answer_test(mark);

@@ -213,7 +213,8 @@ static int is_held(enum redlock_status status)
     return status == REDLOCK_HELD || status == REDLOCK_TIMEOUT || status == REDLOCK_CONTENDED;
 }
 
-/* Tries each slot once, in random order, from a random place on. Returns the status of the first that is not held. */
+/* Tries each slot once, from a random place on, until the time of -w is over; without waiting (-n) each is tried. Returns the status of
+   the first that is not held. */
 static enum redlock_status try_slots(struct session *session, struct attempt *attempt)
 {
     unsigned count = (unsigned)options.slots, first, n;
@@ -221,7 +222,9 @@ static enum redlock_status try_slots(struct session *session, struct attempt *at
 
     if (redlock_posix()->entropy(NULL, &first, sizeof first) != 0)
         first = (unsigned)getpid(); /* soon after boot; the order need not be a secret */
-    for (n = 0; n < count && is_held(status) && ending_signal() == 0; n++) {
+    for (n = 0; n < count && is_held(status) && ending_signal() == 0 &&
+                (n == 0 || attempt->wait_ms == 0 || !is_over(attempt));
+         n++) {
         session_slot(session, attempt->name, (first + n) % count + 1);
         status = wait_for(session, attempt, 0);
         if (status == REDLOCK_CONTENDED)

@@ -73,6 +73,38 @@ static void nodes(unsigned count)
     setenv("REDLOCK_NODES", list_of(count, ""), 1);
 }
 
+/* A proxy in front of each of three nodes; REDLOCK_NODES names the proxies. */
+static struct proxy *proxies;
+
+static pid_t nodes_behind_proxies(void)
+{
+    char list[300];
+    pid_t proxy;
+    int i;
+
+    nodes(3);
+    proxies =
+        mmap(NULL, 3 * sizeof *proxies, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    for (i = 0; i < 3; i++)
+        proxies[i].to = servers[i].port;
+    proxy = proxies_start(proxies, 3);
+    snprintf(list, sizeof list, "%s,%s,%s", proxies[0].address, proxies[1].address,
+             proxies[2].address);
+    setenv("REDLOCK_NODES", list, 1);
+    return proxy;
+}
+
+/* From now on each byte is so long under way to the nodes, and back. */
+static void set_distance(int ms)
+{
+    int i;
+
+    for (i = 0; i < 3; i++) {
+        proxies[i].ms = ms;
+        proxies[i].mode = PROXY_DELAY;
+    }
+}
+
 #define ask(n, ...) server_ask(&servers[n], reply, sizeof reply, __VA_ARGS__, NULL)
 #define ask_all(...)                                                                               \
     do {                                                                                           \
@@ -1251,22 +1283,11 @@ static void slow_first_answer(void)
                                           {"status", NULL},
                                           {"release", "z", NULL}};
     static const int statuses[] = {0, 0, 0, 0, 1, 0, 0}; /* acquire has ended */
-    struct proxy *proxies =
-        mmap(NULL, 3 * sizeof *proxies, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t proxy = nodes_behind_proxies();
     struct program run;
-    char list[300], token[300];
-    pid_t proxy;
+    char token[300];
     size_t i, n;
 
-    nodes(3);
-    for (i = 0; i < 3; i++) {
-        proxies[i].to = servers[i].port;
-        proxies[i].mode = PROXY_PASS;
-    }
-    proxy = proxies_start(proxies, 3);
-    snprintf(list, sizeof list, "%s,%s,%s", proxies[0].address, proxies[1].address,
-             proxies[2].address);
-    setenv("REDLOCK_NODES", list, 1);
     setenv("REDLOCK_NODE_TIMEOUT", "1", 1);
     redlock("acquire", "-t", "90", "z", NULL);
     setenv("REDLOCK_TOKEN", line_of(last, token), 1);
@@ -1843,8 +1864,6 @@ static void min_hold_and_a_signal(void)
 /* A majority that is away at the end does not shorten --min-hold. */
 static void min_hold_and_no_majority(void)
 {
-    struct proxy *proxies =
-        mmap(NULL, 2 * sizeof *proxies, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct beat *a = map_beat(beat_path("a")), *b = map_beat(beat_path("b"));
     struct program run, next;
     long long begin = now_us();
@@ -1852,6 +1871,8 @@ static void min_hold_and_no_majority(void)
     pid_t proxy;
 
     nodes(3);
+    proxies =
+        mmap(NULL, 2 * sizeof *proxies, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     proxies[0].to = servers[1].port;
     proxies[1].to = servers[2].port;
     proxies[0].mode = proxies[1].mode = PROXY_PASS;
@@ -2701,14 +2722,14 @@ static void token_form(void)
 /* A node with a longer round trip also has the lock when acquire ends. */
 static void far_node(void)
 {
-    struct proxy *proxies =
-        mmap(NULL, sizeof *proxies, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     char list[300], name[12], key[24];
     pid_t proxy;
     int i, good = 0;
     long begin;
 
     nodes(3);
+    proxies =
+        mmap(NULL, sizeof *proxies, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     proxies->to = servers[2].port;
     proxies->mode = PROXY_DELAY;
     proxy = proxies_start(proxies, 1);
@@ -3970,7 +3991,7 @@ static void odd_answers(void)
     liar = oracle(address, sizeof address, endless);
     setenv("REDLOCK_NODES", address, 1);
     is_int(redlock("status", "--node-timeout", ".5", NULL), 69, "status of all: SCAN without end");
-    ok(strstr(wrote(last, 'e'), ": not all answers within 12000 ms\n") != NULL,
+    ok(strstr(wrote(last, 'e'), ": SCAN is not over within 12000 ms\n") != NULL,
        "status of all: it says that there was no end: %s", wrote(last, 'e'));
     signal_to(liar, SIGKILL);
     waitpid(liar, NULL, 0);
@@ -4509,6 +4530,168 @@ static void odd_lists(void)
     ok(strstr(wrote(last, 'e'), "ask for fewer") != NULL, "stderr has: ask for fewer");
 }
 
+/* Keys that another client may write below the prefix, although no lock of this program has them. */
+static void odd_keys(void)
+{
+    static const char *const prefixes[] = {"redlock:", ""};
+    unsigned i;
+
+    nodes(3);
+    for (i = 0; i < 2; i++) {
+        setenv("REDLOCK_PREFIX", prefixes[i], 1);
+        ask_all("FLUSHALL");
+        redlock("acquire", "-t", "60", "x", NULL);
+        ask(0, "SET", prefixes[i], "v", "PX", "60000");
+        is_int(redlock("status", NULL), 0, "prefix '%s': a key that is the prefix alone",
+               prefixes[i]);
+        ok(shows(last, "^x +held +3/3 "), "the lock is listed");
+        is_int(count_of(wrote(last, 'e'), "\n"), 1, "one message: %s", wrote(last, 'e'));
+        is_int(redlock("status", "-v", "--json", "*", NULL), 0, "--json with a pattern");
+        ok(strstr(wrote(last, 'o'), "\"name\":\"x\"") != NULL, "the lock is listed");
+    }
+    unsetenv("REDLOCK_PREFIX");
+    ask_all("FLUSHALL");
+    ask_all("SET", "redlock:*", "one", "PX", "60000");
+    ask_all("SET", "redlock:a?", "two", "PX", "60000");
+    is_int(redlock("status", "-v", NULL), 0, "names that are patterns, of other clients");
+    ok(shows(last, "^[*] +held +3/3 ") && shows(last, "^a[?] +held +3/3 "), "both are listed: %s",
+       wrote(last, 'o'));
+    is_int(redlock("status", "a?", NULL), 0, "a name that is the text of its pattern");
+    is_int(count_of(wrote(last, 'o'), "\na? "), 1, "it is listed, once: %s", wrote(last, 'o'));
+    ask_all("FLUSHALL");
+}
+
+static int calls_of(unsigned i, const char *command)
+{
+    char text[40];
+    const char *at;
+
+    snprintf(text, sizeof text, "cmdstat_%s:calls=", command);
+    ask(i, "INFO", "commandstats");
+    at = strstr(reply, text);
+    return at != NULL ? atoi(at + strlen(text)) : 0;
+}
+
+/* Slots of nodes that are 50 ms away. */
+static void far_slots(void)
+{
+    pid_t proxy = nodes_behind_proxies();
+    char names[150][8];
+    const char *line[154] = {program, "status", "-q"};
+    struct program many = {0};
+    long begin;
+    int i;
+
+    ask_all("EVAL",
+            "for i=1,256 do for n=1,256,(i==64 and 1 or 256) do "
+            "redis.call('set','redlock:x/'..i..'.'..(i==64 and n or i),'v','px',90000)end end",
+            "0");
+    ask_all("CONFIG", "RESETSTAT");
+    set_distance(25);
+    begin = now_ms();
+    is_int(redlock("run", "-w", "1", "--slots", "64", "x", "true", NULL), 75,
+           "run -w 1 --slots 64: 75");
+    ok(calls_of(0, "set") < 64, "it ends before it has asked for all slots: %d, %ld ms",
+       calls_of(0, "set"), now_ms() - begin);
+    ask_all("CONFIG", "RESETSTAT");
+    begin = now_ms();
+    is_int(redlock("run", "-n", "--slots", "64", "x", "true", NULL), 75, "run -n --slots 64: 75");
+    is_int(calls_of(0, "set"), 64, "it asks for all slots, each once (%ld ms)", now_ms() - begin);
+    set_distance(
+        50); /* 256 round trips would take longer than status may: 10 s and four node timeouts */
+    begin = now_ms();
+    is_int(redlock("status", "--slots", "256", "x", NULL), 1, "status --slots 256");
+    ok(strstr(wrote(last, 'o'), "\nx: 1 of 256 slots held\n") != NULL, "the sum (%ld ms): %s",
+       now_ms() - begin, wrote(last, 'e'));
+    ask_all("EVAL", "for i=1,150 do redis.call('lpush','redlock:k'..i,'v')end", "0");
+    for (i = 0; i < 150; i++) {
+        snprintf(names[i], sizeof names[i], "k%d", i + 1);
+        line[3 + i] = names[i];
+    }
+    fflush(stdout);
+    if ((many.pid = fork()) == 0) {
+        dup2(open(beat_path("many"), O_RDWR | O_CREAT | O_CLOEXEC, 0600), 1);
+        execv(program, (char *const *)(void *)line);
+        _exit(125);
+    }
+    is_int(ends(&many), 0, "150 names, which are in use by lists");
+    signal_to(proxy, SIGKILL);
+    waitpid(proxy, NULL, 0);
+    ask_all("FLUSHALL");
+}
+
+/* Servers that are 40 ms away, and have 200,000 keys of other programs. */
+static void many_other_keys(void)
+{
+    pid_t proxy = nodes_behind_proxies();
+    long begin;
+
+    ask_all("EVAL", "for i=1,200000 do redis.call('set','k'..i,'v')end", "0");
+    ask_all("EVAL", "for i=1,20 do redis.call('set','redlock:l'..i,'v','px',900000)end", "0");
+    ask_all("CONFIG", "RESETSTAT");
+    set_distance(20);
+    begin = now_ms();
+    is_int(redlock("status", "-q", NULL), 0, "200000 other keys");
+    is_int(count_of(wrote(last, 'o'), " held "), 20, "all locks are listed (%ld ms)",
+           now_ms() - begin);
+    ok(calls_of(0, "scan") < 200, "with few questions: %d", calls_of(0, "scan"));
+    ask_all("EVAL", "for i=1,4000 do redis.call('set','redlock:m'..i,'v','px',900000)end", "0");
+    ask_all("EVAL", "for i=1,200000 do redis.call('del','k'..i)end", "0");
+    is_int(redlock("status", "-q", "--json", NULL), 0, "4000 locks and no other keys");
+    is_text(wrote(last, 'e'), "", "no answer is too long");
+    signal_to(proxy, SIGKILL);
+    waitpid(proxy, NULL, 0);
+    ask_all("FLUSHALL");
+}
+
+/* A process that answers a byte every 0.4 s, for ever. */
+static pid_t dripping_server(char *address, size_t size)
+{
+    int fd = listen_on(address, size), client;
+    pid_t parent = getpid(), pid = fork();
+
+    if (pid == 0) {
+        end_with(parent);
+        client = accept(fd, NULL, NULL);
+        for (;;) {
+            if (client < 0 || send(client, "+", 1, MSG_NOSIGNAL) < 0)
+                client = accept(fd, NULL, NULL);
+            sleep_ms(400);
+        }
+    }
+    close(fd);
+    return pid;
+}
+
+static void dripping_node(void)
+{
+    char address[32], list[200], id[9];
+    pid_t dripping;
+    long begin;
+
+    nodes(2);
+    dripping = dripping_server(address, sizeof address);
+    snprintf(list, sizeof list, "%s,%s", list_of(2, ""), address);
+    setenv("REDLOCK_NODES", list, 1);
+    ask_all("SET", "redlock:x", "v", "PX", "90000");
+    begin = now_ms();
+    is_int(redlock("status", "x", NULL), 0, "two of three nodes have answered");
+    ok(strstr(wrote(last, 'e'), ": not all answers, though a quorum of nodes has given all\n"),
+       "the third is not waited for (%ld ms): %s", now_ms() - begin, wrote(last, 'e'));
+    is_int(redlock("status", "--here", "x", NULL), 1, "--here");
+    is_int(redlock("status", "-q", NULL), 0, "a list");
+    ok(strstr(wrote(last, 'e'), ": SCAN is not over, though a quorum of nodes has given all\n"),
+       "it says so: %s", wrote(last, 'e'));
+    id_of("x", id);
+    is_int(redlock("release", "--force", id, "x", NULL), 0, "release --force");
+    server_kill(&servers[1]);
+    is_int(redlock("status", "--node-timeout", ".7", "x", NULL), 69, "one of three has answered");
+    ok(strstr(wrote(last, 'e'), ": not all answers within 12800 ms\n") != NULL,
+       "two are waited for: %s", wrote(last, 'e'));
+    signal_to(dripping, SIGKILL);
+    waitpid(dripping, NULL, 0);
+}
+
 /* Values of other programs that are longer than the library accepts by default: 1 MB. */
 static void large_values(void)
 {
@@ -4996,6 +5179,10 @@ static const struct scenario {
     {"callers", callers},
     {"slots", slots},
     {"odd_lists", odd_lists},
+    {"odd_keys", odd_keys},
+    {"far_slots", far_slots},
+    {"many_other_keys", many_other_keys},
+    {"dripping_node", dripping_node},
     {"large_values", large_values},
     {"denied_lists", denied_lists},
     {"odd_answers", odd_answers},

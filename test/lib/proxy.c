@@ -85,11 +85,12 @@ static void take_client(int proxy)
 static void fill(struct tunnel *t, int side, int mode)
 {
     struct flow *flow = &t->flow[side];
+    int ms = all[t->proxy].ms;
     ssize_t got = recv(t->fd[side], flow->bytes, sizeof flow->bytes, 0);
 
     if (got > 0) {
         flow->used = (size_t)got;
-        flow->due_ms = now_ms() + (mode == PROXY_DELAY ? 5 + rand() % 56 : 0);
+        flow->due_ms = now_ms() + (mode != PROXY_DELAY ? 0 : ms > 0 ? ms : 5 + rand() % 56);
     } else if (got == 0) {
         flow->ended = 1;
     } else if (errno != EAGAIN && errno != EINTR && errno != ENOTCONN) {

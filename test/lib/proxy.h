@@ -10,7 +10,7 @@
 
 enum proxy_mode {
     PROXY_PASS,  /* a good network */
-    PROXY_DELAY, /* each piece is 5 to 60 ms under way */
+    PROXY_DELAY, /* each piece is `ms` under way; 0: 5 to 60 ms */
     PROXY_DRIP,  /* one byte in a millisecond */
     PROXY_HOLE,  /* nothing is passed on, and no side gets an error */
     PROXY_RESET, /* connections are reset, old and new */
@@ -23,7 +23,7 @@ struct proxy {
     char address[32]; /* for a client: "127.0.0.1:port" */
     int listener;
     int to; /* the server's port */
-    volatile int mode;
+    volatile int mode, ms;
 };
 
 /* Opens `count` proxies to 127.0.0.1, each to proxies[i].to, and starts one process for all. It ends by a
