@@ -21,6 +21,7 @@ int verb_acquire(int count, char **words)
 
     if (count != 1)
         die(EXIT_USAGE, "acquire: exactly one NAME is required");
+    check_name(words[0]);
     if (options.conflict_status == 0)
         die(EXIT_USAGE, "acquire: -E 0 would look as if the lock were held");
     if (options.ttl_ms < 0)

@@ -291,6 +291,8 @@ struct session {
 void key_of(char key[REDLOCK_KEY_MAX + 1], const char *name);
 /* 1: for status the word is a pattern, and not a name. */
 int is_pattern(const char *name);
+/* Exits with 64 if this name cannot be acquired. */
+void check_name(const char *name);
 
 /* Handles signals from here on, reads the nodes (nodes_load), and makes a client of them and a lock on prefix + name. Exits if that
    is impossible, or a signal asks this process to end. */

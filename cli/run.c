@@ -531,6 +531,7 @@ int verb_run(int count, char **words)
     int goes;
 
     run.name = words[0];
+    check_name(run.name);
     if (!job_is_possible())
         die(EXIT_SYSTEM,
             "run: the command would be in another PID namespace: unshare --pid needs --fork");

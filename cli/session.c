@@ -81,6 +81,15 @@ int is_pattern(const char *name)
     return strpbrk(name, "*?") != NULL;
 }
 
+void check_name(const char *name)
+{
+    char key[REDLOCK_KEY_MAX + 1];
+
+    key_of(key, name);
+    if (is_pattern(name))
+        die(EXIT_USAGE, "%s: a name with * or ? is a pattern of redlock status, not a lock", name);
+}
+
 /* The lock of session->key. Asking for the holder costs a round trip, and no message names the holder of one of several slots. */
 static void begin_lock(struct session *session)
 {

@@ -577,7 +577,7 @@ static void options(void)
 
 static void names(void)
 {
-    static const char *const odd[] = {"a b",  "a\nb",     "a\tb\"c'", "a:b", "a%3Ab", "*",
+    static const char *const odd[] = {"a b",  "a\nb",     "a\tb\"c'", "a:b", "a%3Ab", "[a]",
                                       "{x}y", "\xff\xfe", "--",       "é",   "../x",  "a@b"};
     char key[400], longest[256];
     size_t i;
@@ -4561,6 +4561,30 @@ static void odd_keys(void)
     ask_all("FLUSHALL");
 }
 
+/* status could not tell such a name from a pattern. */
+static void patterns_as_names(void)
+{
+    static const char *const patterns[] = {"*", "a?", "a*b", "?"};
+    char token[300];
+    size_t i;
+
+    nodes(3);
+    for (i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+        is_int(redlock("run", "-n", patterns[i], "echo", "ran", NULL), 64, "run %s", patterns[i]);
+        ok(strstr(wrote(last, 'e'), patterns[i]) != NULL && *wrote(last, 'o') == '\0',
+           "a message names it, and the command does not run: %s", wrote(last, 'e'));
+        is_int(redlock("run", "--slots", "2", patterns[i], "true", NULL), 64, "run --slots");
+        is_int(redlock("acquire", "-n", "-t", "60", patterns[i], NULL), 64, "acquire %s",
+               patterns[i]);
+        is_int(with_keys_left(), 0, "nothing is acquired");
+    }
+    snprintf(token, sizeof token, "%040d", 0);
+    ask_all("SET", "redlock:*", token, "PX", "60000");
+    is_int(redlock_with(token, "release", "*", NULL), 0,
+           "a lock of an earlier version can be released");
+    no_key_left("then");
+}
+
 static int calls_of(unsigned i, const char *command)
 {
     char text[40];
@@ -5180,6 +5204,7 @@ static const struct scenario {
     {"slots", slots},
     {"odd_lists", odd_lists},
     {"odd_keys", odd_keys},
+    {"patterns_as_names", patterns_as_names},
     {"far_slots", far_slots},
     {"many_other_keys", many_other_keys},
     {"dripping_node", dripping_node},
