@@ -45,9 +45,9 @@ int verb_acquire(int count, char **words)
     result = explain(&session, words[0], status);
     if (status == REDLOCK_OK) {
         say_acquired(&session, words[0]);
-        printf("%s\n", session.value);
+        print("%s\n", session.value);
         if (options.fence)
-            printf("%llu\n", (unsigned long long)session.lock->fencing_token);
+            print("%llu\n", (unsigned long long)session.lock->fencing_token);
         if (!is_written())
             session_release(&session); /* the user did not get the token */
     }

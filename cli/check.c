@@ -521,7 +521,7 @@ static void print_advice(int check)
 {
     unsigned i, n;
 
-    printf("        why: %s\n", checks[check].why);
+    print("        why: %s\n", checks[check].why);
     for (i = 0; i < target_count; i++) {
         const char *fix = fix_of(check, &exams[i].finding[check]);
         for (n = 0; n < i && (exams[n].finding[check].verdict < WARN ||
@@ -529,7 +529,7 @@ static void print_advice(int check)
              n++)
             continue;
         if (exams[i].finding[check].verdict >= WARN && n == i)
-            printf("        fix: %s\n", fix);
+            print("        fix: %s\n", fix);
     }
 }
 
@@ -545,11 +545,11 @@ static void print_text(int check)
         if (is_told(check, i) || (finding->verdict < WARN && !options.verbose))
             continue;
         printable(text, sizeof text, finding->value);
-        printf("%-8s%-18s%s", verdict_names[finding->verdict], checks[check].name, text);
+        print("%-8s%-18s%s", verdict_names[finding->verdict], checks[check].name, text);
         for (n = i; n < target_count && check != COUNT; n++)
             if (is_same(&exams[n].finding[check], finding))
-                printf("%s%s", n == i ? "  [" : " ", targets[n].url.address);
-        printf(check != COUNT ? "]\n" : "\n");
+                print("%s%s", n == i ? "  [" : " ", targets[n].url.address);
+        print(check != COUNT ? "]\n" : "\n");
         is_bad |= finding->verdict >= WARN;
     }
     if (is_bad)
@@ -567,7 +567,7 @@ static void print_names(void)
         for (i = 0; i < target_count && exams[i].finding[n].verdict < WARN; i++)
             continue;
         if (i < target_count) {
-            printf("%s%s", before, checks[n].name);
+            print("%s%s", before, checks[n].name);
             before = ", ";
         }
     }
@@ -580,13 +580,13 @@ static void print_nodes(void)
 
     for (i = 0; i < target_count; i++) {
         printable(version, sizeof version, exams[i].version);
-        printf("node    %s", targets[i].url.address);
+        print("node    %s", targets[i].url.address);
         if (version[0] != '\0')
-            printf("  version %s", version);
+            print("  version %s", version);
         if (exams[i].rounds > 0)
-            printf("  p50 %.1f ms, p99 %.1f ms", (double)exams[i].p50_us / 1000,
-                   (double)exams[i].p99_us / 1000);
-        printf("\n");
+            print("  p50 %.1f ms, p99 %.1f ms", (double)exams[i].p50_us / 1000,
+                  (double)exams[i].p99_us / 1000);
+        print("\n");
     }
 }
 
@@ -603,18 +603,18 @@ static void print_json(int check)
         json_member("check", checks[check].name);
         json_member("result", verdict_names[finding->verdict]);
         json_member("value", finding->value);
-        printf(",\"on\":[");
+        print(",\"on\":[");
         for (n = i; n < target_count && check != COUNT; n++)
             if (is_same(&exams[n].finding[check], finding)) {
-                printf(n == i ? "" : ",");
+                print(n == i ? "" : ",");
                 json_string(targets[n].url.address);
             }
-        printf("]");
+        print("]");
         if (finding->verdict >= WARN) {
             json_member("why", checks[check].why);
             json_member("fix", fix_of(check, finding));
         }
-        printf("}\n");
+        print("}\n");
     }
 }
 
@@ -627,9 +627,9 @@ static void print_json_nodes(void)
         json_member("node", targets[i].url.address);
         json_member("version", exams[i].version);
         if (exams[i].rounds > 0)
-            printf(",\"p50_ms\":%.3f,\"p99_ms\":%.3f", (double)exams[i].p50_us / 1000,
-                   (double)exams[i].p99_us / 1000);
-        printf("}\n");
+            print(",\"p50_ms\":%.3f,\"p99_ms\":%.3f", (double)exams[i].p50_us / 1000,
+                  (double)exams[i].p99_us / 1000);
+        print("}\n");
     }
 }
 
@@ -674,15 +674,15 @@ int verb_check(int count, char **words)
     if (options.json) {
         json_begin("check");
         json_member("status", status_names[status]);
-        printf(",\"nodes\":%u,\"quorum\":%u,\"usable\":%u}\n", target_count, quorum(), usable);
+        print(",\"nodes\":%u,\"quorum\":%u,\"usable\":%u}\n", target_count, quorum(), usable);
         for (n = 0; n < CHECKS; n++)
             print_json(n);
         print_json_nodes();
     } else {
-        printf("REDLOCK %s - %u of %u nodes usable, quorum %u", status_names[status], usable,
-               target_count, quorum());
+        print("REDLOCK %s - %u of %u nodes usable, quorum %u", status_names[status], usable,
+              target_count, quorum());
         print_names();
-        printf("\n");
+        print("\n");
         for (n = 0; n < CHECKS && !options.quiet; n++)
             print_text(n);
         if (!options.quiet)

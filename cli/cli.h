@@ -186,7 +186,12 @@ void *must_allocate(size_t count, size_t size);
 /* How much of a word that is unknown a message may have: an address with a password may follow, in place of a word or in it. */
 int public_size(const char *word);
 
-/* 1: everything that was printed to stdout has been written. */
+/* printf() to stdout, of less than 4 KB. The text is written by is_written(), or when there is no room for more. So a reader that is
+   slow at the other end of a non-blocking pipe loses nothing. */
+void print(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Writes what was printed and is not written yet to this descriptor. Returns 0 if that, or an earlier write, has failed. */
+int print_to(int fd);
+/* 1: everything that was printed has been written to stdout. */
 int is_written(void);
 /* Exits with 71 and a message if is_written() fails. */
 void must_be_written(void);

@@ -159,11 +159,11 @@ void json_holder(const char *value)
 
     if (!parse_holder(&holder, value))
         return;
-    printf(",\"holder\":{\"host\":");
+    print(",\"holder\":{\"host\":");
     json_string(holder.host);
-    printf(",\"pid\":%ld", holder.pid);
+    print(",\"pid\":%ld", holder.pid);
     json_member("label", holder.label);
-    printf(",\"started_ms\":%lld}", holder.started_ms);
+    print(",\"started_ms\":%lld}", holder.started_ms);
 }
 
 void describe_holder(char *out, size_t room, const char *value)

@@ -44,26 +44,24 @@ static void say_if_gone(const char *name)
             die(EXIT_USAGE, "%s is gone: %s", name, gone[i].instead);
 }
 
-static void usage(FILE *out)
+static void usage(void)
 {
     int i;
 
     for (i = 0; i < VERBS; i++)
-        fprintf(out, "%s redlock %-8s%s\n", i == 0 ? "usage:" : "      ", verbs[i].name,
-                verbs[i].usage);
-    fputs("       redlock help [VERB] | version\n\n", out);
+        print("%s redlock %-8s%s\n", i == 0 ? "usage:" : "      ", verbs[i].name, verbs[i].usage);
+    print("       redlock help [VERB] | version\n\n");
     for (i = 0; i < VERBS; i++)
-        fprintf(out, "  %-9s%s\n", verbs[i].name, verbs[i].does);
-    fputs("\nNodes: -N host1,host2,host3, REDLOCK_NODES, or node = ... in /etc/redlock.conf.\n"
-          "Options of a verb: redlock VERB --help. The manual: man redlock.\n",
-          out);
+        print("  %-9s%s\n", verbs[i].name, verbs[i].does);
+    print("\nNodes: -N host1,host2,host3, REDLOCK_NODES, or node = ... in /etc/redlock.conf.\n"
+          "Options of a verb: redlock VERB --help. The manual: man redlock.\n");
 }
 
 static void help(const struct verb *verb)
 {
-    printf("usage: redlock %s %s\n%s\n\n", verb->name, verb->usage, verb->does);
+    print("usage: redlock %s %s\n%s\n\n", verb->name, verb->usage, verb->does);
     options_help(verb->bit);
-    printf("\nTimes are seconds, or 250ms, 2m, 1h, 1d. The manual: man redlock.\n");
+    print("\nTimes are seconds, or 250ms, 2m, 1h, 1d. The manual: man redlock.\n");
 }
 
 static const struct verb *find_verb(const char *name)
@@ -83,7 +81,7 @@ static int list(const char *name)
     unsigned i;
 
     for (i = 0; i < VERBS && name == NULL; i++)
-        printf("%s\n", verbs[i].name);
+        print("%s\n", verbs[i].name);
     if (verb != NULL)
         options_list(verb->bit);
     return name == NULL || verb != NULL ? 0 : EXIT_USAGE;
@@ -129,16 +127,17 @@ int main(int count, char **words)
     if (verb != NULL)
         return do_verb(verb, count - 1, words + 1); /* words[0] of a verb is its name */
     if (is_one_of(name, "version", "--version") || strcmp(name, "-V") == 0) {
-        printf("redlock %s\n", REDLOCK_VERSION);
+        print("redlock %s\n", REDLOCK_VERSION);
     } else if (is_one_of(name, "help", "--help") && strcmp(next, "--options") == 0) {
         result = list(words[3]);
     } else if (strcmp(name, "help") == 0 && (verb = find_verb(next)) != NULL) {
         help(verb);
     } else if ((is_one_of(name, "help", "--help") || strcmp(name, "-h") == 0) && next[0] == '\0') {
-        usage(stdout);
+        usage();
     } else if (name[0] == '\0') {
-        usage(stderr);
-        result = EXIT_USAGE;
+        usage();
+        print_to(STDERR_FILENO);
+        return EXIT_USAGE;
     } else {
         if (strcmp(name, "help") == 0)
             name = next;

@@ -419,7 +419,7 @@ static void help_line(char letter, const char *name, const char *argument, const
 
     snprintf(left, sizeof left, "%c%c%s --%s %s", letter != 0 ? '-' : ' ',
              letter != 0 ? letter : ' ', letter != 0 ? "," : " ", name, argument);
-    printf("  %-28s%s\n", left, does);
+    print("  %-28s%s\n", left, does);
 }
 
 void options_help(int verb)
@@ -443,7 +443,7 @@ void options_list(int verb)
         if ((specs[i].verbs & verb) == 0)
             continue;
         if (specs[i].letter != 0)
-            printf("-%c%s\n", specs[i].letter, end);
-        printf("--%s%s\n", specs[i].name, end);
+            print("-%c%s\n", specs[i].letter, end);
+        print("--%s%s\n", specs[i].name, end);
     }
 }

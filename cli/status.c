@@ -468,16 +468,16 @@ static void print_nodes(const struct lock *lock)
 
     for (i = 0; i < target_count; i++) {
         const struct seen *seen = find(i, lock->name);
-        printf("    %-24s ", targets[i].url.address);
+        print("    %-24s ", targets[i].url.address);
         if (seen == NULL) {
             printable(why, sizeof why, view_of(i)->result.error);
-            printf("%s\n", why[0] != '\0' ? why : "free");
+            print("%s\n", why[0] != '\0' ? why : "free");
         } else if (!seen->is_string) {
-            printf("%s  %s\n", seen->value[0] != '\0' ? seen->value : "another type",
-                   left_text(left, seen->left_ms));
+            print("%s  %s\n", seen->value[0] != '\0' ? seen->value : "another type",
+                  left_text(left, seen->left_ms));
         } else {
             id_of(id, seen->value);
-            printf("%s  %s\n", id, left_text(left, seen->left_ms));
+            print("%s  %s\n", id, left_text(left, seen->left_ms));
         }
     }
 }
@@ -502,8 +502,8 @@ static void print_row(const struct lock *lock, int width)
         snprintf(who, sizeof who, "%s, which is not a lock",
                  lock->best->value[0] != '\0' ? lock->best->value : "another type");
     }
-    printf("%-*s  %-7s  %2u/%-2u  %8s  %4s  %-20s  %-8s  %s\n", width, name, state_of(lock),
-           lock->nodes, target_count, left, waits, begin, id, who);
+    print("%-*s  %-7s  %2u/%-2u  %8s  %4s  %-20s  %-8s  %s\n", width, name, state_of(lock),
+          lock->nodes, target_count, left, waits, begin, id, who);
     if (options.verbose)
         print_nodes(lock);
 }
@@ -521,8 +521,8 @@ static void print_table(void)
     }
     width = width < 40 ? width : 40;
     if (row_count > 0 && !options.quiet)
-        printf("%-*s  %-7s  %5s  %8s  %4s  %-20s  %-8s  %s\n", width, "NAME", "STATE", "NODES",
-               "LEFT", "WAIT", "STARTED", "ID", "HOLDER");
+        print("%-*s  %-7s  %5s  %8s  %4s  %-20s  %-8s  %s\n", width, "NAME", "STATE", "NODES",
+              "LEFT", "WAIT", "STARTED", "ID", "HOLDER");
     for (n = 0; n < row_count; n++)
         print_row(&rows[n], width);
 }
@@ -535,21 +535,21 @@ static void print_json(const struct lock *lock)
     json_begin("status");
     json_member("name", lock->name);
     json_member("state", state_of(lock));
-    printf(",\"on\":%u,\"nodes\":%u,\"quorum\":%u", lock->nodes, target_count, quorum());
+    print(",\"on\":%u,\"nodes\":%u,\"quorum\":%u", lock->nodes, target_count, quorum());
     if (lock->state == HELD) {
         id_of(id, lock->best->value);
         json_member("id", id);
         if (lock->left_ms == NO_END)
-            printf(",\"left_ms\":null");
+            print(",\"left_ms\":null");
         else if (lock->left_ms != UNKNOWN_TIME)
-            printf(",\"left_ms\":%ld", lock->left_ms);
+            print(",\"left_ms\":%ld", lock->left_ms);
         json_holder(lock->best->value);
         if (lock->waiting != UNKNOWN_COUNT)
-            printf(",\"waiting\":%ld", lock->waiting);
+            print(",\"waiting\":%ld", lock->waiting);
     } else if (lock->state == IN_USE) {
         json_member("type", lock->best->value);
     }
-    printf("}\n");
+    print("}\n");
 }
 
 /* How many of the rows are held, or in use by something else, which is not free either; and how many are unknown. */
@@ -574,13 +574,13 @@ static void print_slots(void)
     if (options.json) {
         json_begin("status");
         json_member("name", names[0]);
-        printf(",\"slots\":%ld,\"held\":%u,\"unknown\":%u}\n", options.slots, held, unknown);
+        print(",\"slots\":%ld,\"held\":%u,\"unknown\":%u}\n", options.slots, held, unknown);
     } else if (!options.quiet) {
         printable(name, sizeof name, names[0]);
-        printf("%s: %u of %ld slots held", name, held, options.slots);
+        print("%s: %u of %ld slots held", name, held, options.slots);
         if (unknown > 0)
-            printf(", %u unknown", unknown);
-        printf("\n");
+            print(", %u unknown", unknown);
+        print("\n");
     }
 }
 
@@ -720,6 +720,7 @@ int verb_status(int count, char **words)
         print_table();
     if (options.slots > 0)
         print_slots();
+    is_written(); /* before the messages */
     result = answer();
     must_be_written();
     return result;

@@ -5,6 +5,7 @@
 #include "cli.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -13,11 +14,79 @@
 
 int may_wait = 1;
 
+/* ---- Writing: a descriptor may be non-blocking, as a caller with an event loop has made it. ---- */
+
+enum { READER_MS = 5000 }; /* a reader of stderr that has read nothing for so long is dead */
+
+/* Waits until more can be written, for wait_ms at most; -1: for ever. Returns 0 if the time is over, or a signal asks this process
+   to end. */
+static int wait_for_room(int fd, int wait_ms)
+{
+    struct pollfd room = {fd, POLLOUT, 0};
+    int found;
+
+    do
+        found = poll(&room, 1, wait_ms);
+    while (found < 0 && errno == EINTR && !is_asked_to_end());
+    return found > 0;
+}
+
+/* Returns 1 if all bytes have been written. The reader has wait_ms for each part; -1: any time. */
+static int write_all(int fd, const char *bytes, size_t size, int wait_ms)
+{
+    ssize_t moved;
+
+    while (size > 0) {
+        moved = write(fd, bytes, size);
+        if (moved > 0) {
+            bytes += moved;
+            size -= (size_t)moved;
+        } else if (moved == 0 || (errno != EINTR && errno != EAGAIN && errno != EWOULDBLOCK) ||
+                   (errno != EINTR && !wait_for_room(fd, wait_ms))) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* What was printed, and is not written yet. */
+static struct {
+    char bytes[16384]; /* no print() is longer than a part of this */
+    size_t used;
+    int failed;
+} printed;
+
+int print_to(int fd)
+{
+    if (!printed.failed && !write_all(fd, printed.bytes, printed.used, -1))
+        printed.failed = 1;
+    printed.used = 0;
+    return !printed.failed;
+}
+
+void print(const char *format, ...)
+{
+    va_list arguments;
+    size_t room;
+    int size, tries = 2;
+
+    do {
+        room = sizeof printed.bytes - printed.used;
+        va_start(arguments, format);
+        size = vsnprintf(printed.bytes + printed.used, room, format, arguments);
+        va_end(arguments);
+    } while (size >= 0 && (size_t)size >= room && --tries > 0 && print_to(STDOUT_FILENO));
+    if (size >= 0 && (size_t)size < room)
+        printed.used += (size_t)size;
+    else
+        printed.failed = 1;
+}
+
 /* One write for each line, because other processes may also write to stderr. While a lock is held a line is dropped if the write
    would block. */
 void say(enum level level, const char *format, ...)
 {
-    struct pollfd fd = {STDERR_FILENO, POLLOUT, 0};
+    static int is_dead; /* 1: nobody reads; no further message waits */
     char text[1024], line[1500], all[sizeof line + 20], prefix[8] = "";
     sigset_t stop, before;
     va_list arguments;
@@ -31,13 +100,14 @@ void say(enum level level, const char *format, ...)
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     printable(line, sizeof line, text);
-    if (!may_wait && (poll(&fd, 1, 0) != 1 || (fd.revents & POLLOUT) == 0))
+    if (!may_wait && !wait_for_room(STDERR_FILENO, 0))
         return;
     sigemptyset(&stop);
     sigaddset(&stop, SIGTTOU); /* a process in the background prints as well */
     sigprocmask(SIG_BLOCK, &stop, &before);
     size = snprintf(all, sizeof all, "%sredlock: %s\n", prefix, line);
-    (void)!write(STDERR_FILENO, all, (size_t)size); /* fprintf of musl writes in parts */
+    if (!write_all(STDERR_FILENO, all, (size_t)size, may_wait && !is_dead ? READER_MS : 0))
+        is_dead |= may_wait;
     sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
@@ -54,7 +124,8 @@ void die(int status, const char *format, ...)
         exit(status);
     printable(line, sizeof line, text);
     if (!options.json)
-        printf("REDLOCK UNKNOWN - %s\n", line);
+        print("REDLOCK UNKNOWN - %s\n", line);
+    is_written();
     exit(options.failure);
 }
 
@@ -74,8 +145,7 @@ int public_size(const char *word)
 
 int is_written(void)
 {
-    /* fflush() may succeed because an earlier write has failed and nothing is left to write */
-    return fflush(stdout) == 0 && !ferror(stdout);
+    return print_to(STDOUT_FILENO);
 }
 
 void must_be_written(void)
@@ -214,34 +284,34 @@ void printable(char *out, size_t room, const char *text)
 
 void json_begin(const char *verb)
 {
-    printf("{\"schema\":2,\"verb\":\"%s\"", verb);
+    print("{\"schema\":2,\"verb\":\"%s\"", verb);
 }
 
 void json_string(const char *text)
 {
-    putchar('"');
+    print("\"");
     while (*text != '\0') {
         uint32_t code;
         size_t size = read_utf8(text, &code);
         if (size == 0)
-            printf("\\ufffd");
+            print("\\ufffd");
         else if (code == '"' || code == '\\')
-            printf("\\%c", (int)code);
+            print("\\%c", (int)code);
         else if (code > 0xffff && is_control(code))
-            printf("\\u%04lx\\u%04lx", (unsigned long)(0xd7c0 + (code >> 10)),
-                   (unsigned long)(0xdc00 + (code & 0x3ff)));
+            print("\\u%04lx\\u%04lx", (unsigned long)(0xd7c0 + (code >> 10)),
+                  (unsigned long)(0xdc00 + (code & 0x3ff)));
         else if (is_control(code))
-            printf("\\u%04lx", (unsigned long)code);
+            print("\\u%04lx", (unsigned long)code);
         else
-            fwrite(text, 1, size, stdout);
+            print("%.*s", (int)size, text);
         text += size > 0 ? size : 1;
     }
-    putchar('"');
+    print("\"");
 }
 
 void json_member(const char *name, const char *text)
 {
-    printf(",\"%s\":", name);
+    print(",\"%s\":", name);
     json_string(text);
 }
 

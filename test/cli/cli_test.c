@@ -4137,6 +4137,105 @@ static void no_place_to_print(void)
     no_key_left("then");
 }
 
+/* A pipe that does not block, as programs with an event loop make it. It is full at first. */
+enum { PIPE_ROOM = 4096 };
+static int slow_pipe[2];
+
+static void open_slow_pipe(void)
+{
+    static const char junk[PIPE_ROOM];
+    int low[2];
+
+    if (pipe2(low, O_CLOEXEC) != 0)
+        exit(1);
+    slow_pipe[0] = low[0];
+    slow_pipe[1] = fcntl(low[1], F_DUPFD_CLOEXEC,
+                         256); /* start() closes those below before setup.before runs */
+    close(low[1]);
+    if (slow_pipe[1] < 0 || fcntl(slow_pipe[1], F_SETPIPE_SZ, PIPE_ROOM) < 0 ||
+        fcntl(slow_pipe[1], F_SETFL, O_NONBLOCK) != 0 ||
+        write(slow_pipe[1], junk, sizeof junk) != sizeof junk)
+        exit(1);
+}
+
+static void use_slow_stderr(void)
+{
+    dup2(slow_pipe[1], 2);
+}
+
+/* Reads slowly what the program writes, up to its end. Returns the text without the first junk. */
+static const char *read_slowly(size_t piece)
+{
+    static char text[1 << 20];
+    size_t used = 0;
+    ssize_t size;
+
+    close(slow_pipe[1]);
+    sleep_ms(300);
+    while ((size = read(slow_pipe[0], text + used,
+                        used + piece < sizeof text ? piece : sizeof text - 1 - used)) > 0) {
+        used += (size_t)size;
+        sleep_ms(1);
+    }
+    close(slow_pipe[0]);
+    text[used] = '\0';
+    return used > PIPE_ROOM ? text + PIPE_ROOM : "";
+}
+
+static void slow_readers(void)
+{
+    static const char *const line[][4] = {{"help", NULL},
+                                          {"run", "--help", NULL},
+                                          {"version", NULL},
+                                          {"help", "--options", "run", NULL},
+                                          {"check", "--json", NULL},
+                                          {"check", "-v", NULL},
+                                          {"status", "-v", "k1", NULL},
+                                          {"acquire", "-t60", "y", NULL}};
+    struct program run;
+    const char *text;
+    char token[300];
+    int count;
+    size_t i;
+
+    nodes(3);
+    ask_all("EVAL", "for i=1,3000 do redis.call('set','redlock:k'..i,'v','px',900000)end", "0");
+    open_slow_pipe();
+    setup.output = slow_pipe[1];
+    run = start("status", "--json", NULL);
+    count = count_of(read_slowly(PIPE_ROOM), "}\n");
+    is_int(count, 3000, "status --json: all lines arrive");
+    is_int(ends(&run), 0, "and its status is 0");
+    for (i = 0; i < sizeof line / sizeof *line; i++) {
+        open_slow_pipe();
+        setup.output = slow_pipe[1];
+        run = start(line[i][0], line[i][1], line[i][2], line[i][3], NULL);
+        text = read_slowly(7);
+        ok(*text != '\0' && text[strlen(text) - 1] == '\n', "%s %s: all arrives, %lu bytes",
+           line[i][0], line[i][1] != NULL ? line[i][1] : "", (unsigned long)strlen(text));
+        ok(ends(&run) <= (strcmp(line[i][0], "check") == 0 ? 2 : 0), "and its status is right");
+        is_text(wrote(run, 'e'), "", "without a message");
+    }
+    snprintf(token, sizeof token, "%.290s", text);
+    token[strcspn(token, "\n")] = '\0';
+    ok(with_value("redlock:y", token) > 1, "the last one was the token: the lock is held");
+    open_slow_pipe();
+    setup.before = use_slow_stderr;
+    run = start("status", "-N", "127.0.0.1:1,127.0.0.1:2", NULL);
+    text = read_slowly(7);
+    ok(strncmp(text, "redlock: status: no quorum: ", 28) == 0 &&
+           strstr(text, "127.0.0.1:2: connect: Connection refused\n") != NULL,
+       "all messages arrive: %s", text);
+    is_int(ends(&run), 69, "and the status is right");
+    open_slow_pipe();
+    setup.before = use_slow_stderr;
+    is_int(redlock("status", "-N", "127.0.0.1:1,127.0.0.1:2", NULL), 69,
+           "nobody reads the messages, and the program ends");
+    close(slow_pipe[0]);
+    close(slow_pipe[1]);
+    ask_all("FLUSHALL");
+}
+
 /* ---- Several holders, several names ---- */
 
 /* Each line of the file has the begin and the end of a command. Returns the largest number that ran at once. */
@@ -5288,6 +5387,7 @@ static const struct scenario {
     {"full_servers", full_servers},
     {"json", json},
     {"no_place_to_print", no_place_to_print},
+    {"slow_readers", slow_readers},
     {"token_on_a_terminal", token_on_a_terminal},
 };
 enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
