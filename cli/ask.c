@@ -476,8 +476,7 @@ static int kill_child(pid_t child)
     if (waitpid(child, &status, WNOHANG) == child)
         return 0;
     kill(child, SIGKILL);
-    waitpid(child, &status, 0);
-    return WIFSIGNALED(status); /* else it was about to end */
+    return !wait_for_child(child, &status) || WIFSIGNALED(status); /* else it was about to end */
 }
 
 /* A child that has to be killed is late: its node was silent for so long, or has answered until the wait ended. The message has these

@@ -482,9 +482,19 @@ pid_t fork_process(void);
 /* In such a child: from here on SIGCHLD, and no other signal, ends sleep_on. */
 void watch_children(void);
 
+/* How long a process may take to end after SIGKILL. A process that waits for a disk ends only when the disk has answered. */
+enum { KILLED_MS = 10000 };
+
+/* Waits for a child that is about to end, KILLED_MS at most, and continues the child if it is stopped. Returns 1, and the status of
+   waitpid(); 0: the child has not ended, or is no child any more. */
+int wait_for_child(pid_t child, int *status);
+
 enum { SLEEP_MAX = REDLOCK_NODES_MAX + 1 }; /* descriptors of sleep_on */
 
 uint64_t now_us(void);
+/* The kernel continues this process at this time of now_us() if the process is stopped then. UINT64_MAX: never. Returns 0 if the
+   system denies the timer, and 1 where it has no such timers. A child does not inherit the timer. */
+int wake_at(uint64_t us);
 /* The timeout of poll() until this time, in ms: not too short by a part of one; 0: the time is over; -1, for ever: UINT64_MAX. */
 int poll_ms(uint64_t until_us, uint64_t now);
 /* The events of poll() for a set of REDLOCK_READABLE and REDLOCK_WRITABLE. */

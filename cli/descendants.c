@@ -22,11 +22,11 @@
 #include <sys/prctl.h>
 #endif
 
-/* How long a process may take to end after SIGKILL. One that waits for a disk ends only when the disk has answered. */
-enum { KILLED_MS = 10000 };
-
 enum { NAMED = 3 };       /* how many processes a message names */
 enum { EMPTY_LOOKS = 5 }; /* so many looks in a row that find no process show that there is none */
+
+/* A process that is stopped while it kills the job is continued after this time. */
+enum { WAKE_MS = 20 };
 
 static struct {
     int is_plain, leads_group;
@@ -397,6 +397,7 @@ int job_kill(void)
     int pause_ms = 1, empty = 0;
 
     while (job_reap()) {
+        wake_at(now_us() + (uint64_t)WAKE_MS * 1000);
         if (!job.is_plain)
             kill_children();
         empty = job_signal(SIGKILL, NO_GROUP, 0) > 0 ? 0 : empty + 1;

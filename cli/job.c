@@ -6,6 +6,8 @@
    guard dies, redlock is the next subreaper: it gets the job as its children, and kills it. The guard knows nothing of locks and
    nodes, and redlock nothing of processes.
 
+   Both may be stopped, too. The kernel continues both at the deadline (wake_at), and the guard when redlock dies.
+
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
 #include "cli.h"
@@ -234,6 +236,7 @@ static void end_guard(int is_late)
     struct pollfd closed = {line, POLLIN, 0};
     int is_left = job_reap();
 
+    wake_at(UINT64_MAX);
     if (!job_has_ended(&over.end)) { /* it cannot be killed */
         over.end.by_signal = 1;
         over.end.number = SIGKILL;
@@ -278,6 +281,7 @@ static void sleep_of_guard(uint64_t wake_us)
 
     wake_us = first_of(first_of(guard.deadline_us, guard.limit_us), wake_us);
     wake_us = first_of(first_of(guard.ask_us, guard.notice_us), wake_us);
+    wake_at(guard.deadline_us);
     sleep_on(&from, 1, UINT64_MAX, wake_us);
     ending_signal(); /* SIGCHLD has ended the sleep, and is done with */
 }
@@ -328,24 +332,37 @@ static void pass_pending(pid_t command)
             kill(command, numbers[i]);
 }
 
+/* The system continues the guard if it is stopped at the deadline, or when redlock dies; and it gives the guard the orphans of the job.
+   Returns 0, with the reason in errno, if the system denies one of these. */
+static int is_prepared(void)
+{
+#if CLI_LINUX
+    if ((!job_is_plain() && prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) ||
+        prctl(PR_SET_PDEATHSIG, SIGCONT) != 0)
+        return 0;
+#endif
+    return wake_at(guard.deadline_us);
+}
+
 /* The child of redlock. All signals are blocked. */
 static void be_guard(char **command, const struct job_setup *setup)
 {
-    struct report began = {0, 0, {0, 0, 0}};
+    struct report began = {-1, 0, {0, 0, 0}};
     struct order order;
     pid_t self = getpid();
+    int is_ready;
 
     guard.group = getpgrp();
     if (!options.keep_going)
         guard.deadline_us = setup->deadline_us;
-#if CLI_LINUX
-    if (!job_is_plain())
-        prctl(PR_SET_CHILD_SUBREAPER, 1);
-#endif
+    is_ready = is_prepared();
+    began.error = errno;
     if (recv(line, &order, sizeof order, 0) != sizeof order)
         _exit(0); /* the command is not to start */
-    began.command = fork_process();
-    began.error = errno;
+    if (is_ready) {
+        began.command = fork_process();
+        began.error = errno;
+    }
     if (began.command == 0)
         become(command, self, setup);
     if (job_leads_group() && began.command > 0)
@@ -423,7 +440,8 @@ int job_start(char **command, const struct job_setup *setup)
 
     lock_name = setup->name;
     job_begin();
-    if (!open_line(pair) || (guard_pid = fork_process()) < 0)
+    if ((!options.keep_going && !wake_at(setup->deadline_us)) || !open_line(pair) ||
+        (guard_pid = fork_process()) < 0)
         return -1;
     line = pair[guard_pid == 0];
     close(pair[guard_pid != 0]);
@@ -455,8 +473,10 @@ struct pollfd job_watch(void)
 
 void job_set_deadline(uint64_t deadline_us)
 {
-    if (!options.keep_going)
-        send_order(DEADLINE, 0, deadline_us);
+    if (options.keep_going)
+        return;
+    send_order(DEADLINE, 0, deadline_us);
+    wake_at(deadline_us);
 }
 
 void job_pass(int number)
@@ -478,6 +498,7 @@ void job_lose(uint64_t deadline_us)
 {
     unsent[DEADLINE].what = START; /* it must not come later than this one */
     send_order(LOSE, 0, deadline_us);
+    wake_at(deadline_us);
 }
 
 /* The guard is dead. `why`: the end of "the guard ...". */
@@ -488,6 +509,7 @@ static void take_over(struct job_end *end, const char *why)
     end->by_signal = 1;
     end->number = SIGKILL;
     end->is_late = 0;
+    wake_at(UINT64_MAX);
 }
 
 int job_take(struct job_end *end)
@@ -497,17 +519,18 @@ int job_take(struct job_end *end)
 
     if (size < 0 && errno == EAGAIN)
         return 0;
-    if (size == sizeof over)
+    if (size == sizeof over) {
         *end = over.end;
-    else
+        wake_at(UINT64_MAX);
+    } else {
         take_over(end, "is gone");
+    }
     return 1;
 }
 
 void job_take_over(struct job_end *end)
 {
-    kill(guard_pid, SIGKILL);
-    waitpid(guard_pid, NULL, 0);
+    kill(guard_pid, SIGKILL); /* it may not die: the job is killed all the same */
     take_over(end, "did not react in time");
 }
 
@@ -529,8 +552,7 @@ void job_finish(void)
     int status = 0;
 
     close(line);
-    while (waitpid(guard_pid, &status, WUNTRACED) == guard_pid && WIFSTOPPED(status))
-        kill(guard_pid, SIGCONT);
+    wait_for_child(guard_pid, &status);
     while (waitpid(-1, NULL, WNOHANG) > 0)
         continue;
 }

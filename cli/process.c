@@ -12,11 +12,13 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #if CLI_LINUX
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <time.h>
 #endif
 
 /* ---- Name ---- */
@@ -112,8 +114,12 @@ enum { BY_SYSTEM = 0x80 }; /* beside the number of a signal, in the pipe */
 
 static int pipe_in = -1, pipe_out = -1; /* the pipe of the signals: its read end, its write end */
 static int timer = -1;                  /* of sleep_on; -1: none yet, or the system has none */
-static int asked_by;                    /* see ending_signal */
-static int passes_on;                   /* 1: signals_pass_on was called */
+#if CLI_LINUX
+static timer_t waker; /* of wake_at */
+static int has_waker; /* 1: this process has created it */
+#endif
+static int asked_by;  /* see ending_signal */
+static int passes_on; /* 1: signals_pass_on was called */
 static struct sigaction inherited_write_signals[LENGTH(write_signals)];
 static sigset_t inherited_mask;
 
@@ -335,6 +341,9 @@ pid_t fork_process(void)
     close(pipe_out);
     close(timer);
     pipe_in = pipe_out = timer = -1;
+#if CLI_LINUX
+    has_waker = 0; /* the system does not copy it */
+#endif
     return 0;
 }
 
@@ -342,6 +351,24 @@ void watch_children(void)
 {
     if (open_signal_pipe())
         handle(SIGCHLD);
+}
+
+int wait_for_child(pid_t child, int *status)
+{
+    uint64_t until_us = now_us() + (uint64_t)KILLED_MS * 1000;
+    int pause_ms = 1;
+    pid_t taken;
+
+    while ((taken = waitpid(child, status, WNOHANG | WUNTRACED)) == 0 ||
+           (taken == child && WIFSTOPPED(*status))) {
+        if (taken == child)
+            kill(child, SIGCONT);
+        if (now_us() >= until_us)
+            return 0;
+        poll(NULL, 0, pause_ms);
+        pause_ms = pause_ms < 50 ? pause_ms * 2 : 50;
+    }
+    return taken == child;
 }
 
 /* ---- Clock and sleep ---- */
@@ -370,23 +397,51 @@ int poll_ms(uint64_t until_us, uint64_t now)
     return now < until_us ? (int)((until_us - now + 999) / 1000) : 0;
 }
 
+#if CLI_LINUX
+/* A time of now_us() for a timer. UINT64_MAX: never. */
+static struct itimerspec timer_time(uint64_t us)
+{
+    struct itimerspec at = {{0, 0}, {0, 0}};
+
+    if (us != UINT64_MAX) {
+        at.it_value.tv_sec = (time_t)(us / 1000000);
+        at.it_value.tv_nsec = (long)(us % 1000000) * 1000 + 1; /* 0 would mean never */
+    }
+    return at;
+}
+#endif
+
 /* Sets the timer to a time of now_us(), which counts during suspend. The timeout of poll() does not count then, and would end too
    late. Returns 0 if the system has no such timer. */
 static int set_timer(uint64_t us)
 {
 #if CLI_LINUX
-    struct itimerspec at = {{0, 0}, {0, 0}};
+    struct itimerspec at = timer_time(us);
 
     if (timer < 0)
         timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
-    if (us != UINT64_MAX) { /* else it is never */
-        at.it_value.tv_sec = (time_t)(us / 1000000);
-        at.it_value.tv_nsec = (long)(us % 1000000) * 1000 + 1; /* 0 would mean never */
-    }
     return timer >= 0 && timerfd_settime(timer, TFD_TIMER_ABSTIME, &at, NULL) == 0;
 #else
     (void)us;
     return 0;
+#endif
+}
+
+int wake_at(uint64_t us)
+{
+#if CLI_LINUX
+    struct itimerspec at = timer_time(us);
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGCONT};
+
+    if (!has_waker) {
+        if (timer_create(CLOCK_BOOTTIME, &event, &waker) != 0)
+            return 0;
+        has_waker = 1;
+    }
+    return timer_settime(waker, TIMER_ABSTIME, &at, NULL) == 0;
+#else
+    (void)us;
+    return 1;
 #endif
 }
 

@@ -21,7 +21,8 @@ enum { RENEWED_TTL_MIN_MS = 1000 };
    a twentieth, as killing takes its time where there are many processes, or a busy machine. */
 enum { MARGIN_MAX_MS = 5000, KILLING_MAX_MS = 500 };
 
-/* A guard that has not killed the job so long after its time is killed itself. */
+/* A guard that has not killed the job so long after its time is killed itself; with a short ttl after half of the time between
+   SIGKILL and D, so that redlock has the other half. */
 enum { GUARD_LATE_MS = 100 };
 
 static struct session session;
@@ -146,6 +147,7 @@ static void renewed(void)
 static void lose(void)
 {
     uint64_t kill_us = before_deadline(run.killing_us), now = now_us();
+    uint64_t late_us = (uint64_t)GUARD_LATE_MS * 1000;
 
     if (now + run.margin_us - run.killing_us < kill_us) /* another client may have the lock */
         kill_us = now + run.margin_us - run.killing_us;
@@ -153,7 +155,10 @@ static void lose(void)
     if (options.keep_going)
         return;
     job_lose(kill_us);
-    run.take_over_us = kill_us + (uint64_t)GUARD_LATE_MS * 1000;
+    if (late_us > run.killing_us / 2)
+        late_us = run.killing_us / 2;
+    /* This process may not have run for a while. Then the guard did not run either, perhaps, and runs only now. */
+    run.take_over_us = (kill_us > now ? kill_us : now) + late_us;
 }
 
 static long seconds_left(uint64_t now)
