@@ -633,6 +633,13 @@ REDLOCK_PRIVATE int rl_wait_is_over(struct redlock_client *c, struct redlock_loc
    another waiter of this client gets that. R7, R19 */
 REDLOCK_PRIVATE void rl_wait_ends(struct redlock_client *c, struct redlock_lock *lock);
 
+/* Notifications of a key of the lock concern it from now on. Of the waiters for one key it is the
+   last. R7 */
+REDLOCK_PRIVATE void rl_waiter_add(struct redlock_client *c, struct redlock_lock *lock);
+
+/* They do not any more, if they did. */
+REDLOCK_PRIVATE void rl_waiter_remove(struct redlock_lock *lock);
+
 /* Nodes report that this key has changed, of which only the first `known` bytes are known: the lock
    with it may be free. NULL: all keys have. R7, R19 */
 REDLOCK_PRIVATE void rl_notify(struct redlock_client *c, unsigned nodes, const void *key,

@@ -633,7 +633,8 @@ REDLOCK_PRIVATE void rl_roll_back(struct redlock_client *c, struct redlock_lock 
     rl_forget(c, lock);
     lock->valid_until_us = 0;
     lock->members = lock->priv.attempt.release_failed = 0;
-    c->priv.waiting = 1;
+    if (lock->operation == REDLOCK_OP_ACQUIRE)
+        rl_waiter_add(c, lock);
     lock->priv.unsent = lock->priv.attempt.asked;
     lock->priv.outcome = (int8_t)outcome;
     if (outcome == REDLOCK_HELD && !rl_may_queue(c, lock))
@@ -1344,6 +1345,8 @@ REDLOCK_PRIVATE void rl_lock_move(struct redlock_client *c, struct redlock_lock 
     }
     rl_heap_remove(c, lock);
     lock->priv.list = (uint8_t)where;
+    if (where == RL_NOWHERE || where == RL_DONE)
+        rl_waiter_remove(lock);
     if (where == RL_NOWHERE)
         return;
     list = rl_list(c, where);

@@ -78,6 +78,14 @@ struct redlock_lock_private {
     struct {
         struct redlock_lock *child, *next, *prev; /* `prev`: the parent, of a first child */
     } heap; /* of locks that are due at some time, see redlock.c */
+#if !REDLOCK_MINIMAL
+    struct {
+        struct redlock_lock *child[2], **link; /* `link`: the pointer in the trie that leads here;
+                                                  NULL: another lock with this hash has it */
+        struct redlock_lock *next, *prev;      /* the ring of locks with the same hash */
+        uint32_t hash;
+    } waiter; /* of locks that a notification may concern, see wait.c */
+#endif
 
     /* The present command: a round, or a command that is sent to the rest while the lock is
        held. */
@@ -203,7 +211,7 @@ struct redlock_client_private {
     redlock_mask wanted; /* nodes that some lock must still be sent to: they are connected */
     struct redlock_list list[5];    /* enum rl_list */
     struct redlock_lock *first_due; /* of those that wait for their time */
-    uint8_t waiting;                /* 1: some lock may wait for a notification. R7 */
+    struct redlock_lock *waiters;   /* the trie of those that wait for a notification. R7 */
     uint8_t owes;                   /* 0: no release is owed. R4 */
     /* 1: a lock is complete, a node is down or there is room again, since this tick began */
     uint8_t tick_again;

@@ -150,7 +150,7 @@ REDLOCK_PRIVATE int rl_queue_begin(struct redlock_client *c, struct redlock_lock
         lock->priv.fair.tries = 0;
     rl_queue_again(c, lock);
     rl_queue_set_lease(c, lock);
-    c->priv.waiting = 1;
+    rl_waiter_add(c, lock);
     memset(lock->priv.fair.since_on, 0, sizeof lock->priv.fair.since_on);
     lock->priv.fair.refused = lock->priv.fair.is_free = 0;
     lock->priv.fair.told = lock->priv.fair.told_here = 0;
@@ -253,6 +253,144 @@ REDLOCK_PRIVATE int rl_wait_begins(struct redlock_client *c, struct redlock_lock
     return 1;
 }
 
+/* ---- Waiters, by their keys ------------------------------------------------------------------ */
+
+/* A notification names one key, and thousands of locks may wait for others. So waiters stand in a
+   binary trie: the bits of the hash of the key, from the lowest, lead from each lock to one of its
+   two children, and to the lock with this hash after 32 steps at most. Locks with the same hash
+   form a ring, and the first of them stands in the trie. Locks with several keys have one hash,
+   which no key has, so each notification looks at all of these. */
+enum { RL_SEVERAL_KEYS = 0 };
+
+/* The hash of a key, from the bytes that a notification of it has. */
+static uint32_t rl_key_hash(const void *key, size_t key_size, size_t known)
+{
+    return rl_hash(key, known < RESP_TEXT_MAX ? known : RESP_TEXT_MAX, (uint32_t)key_size);
+}
+
+#if !REDLOCK_MINIMAL
+/* Where the first lock with this hash stands, or would stand. */
+static struct redlock_lock **rl_waiter_at(struct redlock_client *c, uint32_t hash)
+{
+    struct redlock_lock **at = &c->priv.waiters;
+    uint32_t path = hash;
+
+    for (; *at != NULL && (*at)->priv.waiter.hash != hash; path >>= 1)
+        at = &(*at)->priv.waiter.child[path & 1];
+    return at;
+}
+
+/* Another lock takes the place of a lock in the trie. NULL: none does, it has no children. */
+static void rl_waiter_replace(struct redlock_lock *lock, struct redlock_lock *other)
+{
+    unsigned i;
+
+    *lock->priv.waiter.link = other;
+    if (other == NULL)
+        return;
+    other->priv.waiter.link = lock->priv.waiter.link;
+    for (i = 0; i < 2; i++) {
+        struct redlock_lock *child = lock->priv.waiter.child[i];
+        other->priv.waiter.child[i] = child;
+        if (child != NULL)
+            child->priv.waiter.link = &other->priv.waiter.child[i];
+    }
+}
+
+/* A lock without children that stands below this one, or is this one. */
+static struct redlock_lock *rl_waiter_leaf(struct redlock_lock *lock)
+{
+    struct redlock_lock *const *child;
+
+    for (;;) {
+        child = lock->priv.waiter.child;
+        if (child[0] == NULL && child[1] == NULL)
+            return lock;
+        lock = child[0] != NULL ? child[0] : child[1];
+    }
+}
+
+REDLOCK_PRIVATE void rl_waiter_add(struct redlock_client *c, struct redlock_lock *lock)
+{
+    struct redlock_lock **at, *first;
+
+    rl_waiter_remove(lock);
+    lock->priv.waiter.hash = rl_extra_keys(lock) > 0
+                                 ? (uint32_t)RL_SEVERAL_KEYS
+                                 : rl_key_hash(lock->key, lock->key_size, lock->key_size);
+    at = rl_waiter_at(c, lock->priv.waiter.hash);
+    if (*at == NULL) {
+        *at = lock->priv.waiter.next = lock->priv.waiter.prev = lock;
+        lock->priv.waiter.link = at;
+        return;
+    }
+    first = *at;
+    lock->priv.waiter.next = first;
+    lock->priv.waiter.prev = first->priv.waiter.prev;
+    first->priv.waiter.prev->priv.waiter.next = lock;
+    first->priv.waiter.prev = lock;
+}
+
+/* In the trie the next lock of the ring takes its place; if there is none, a lock without children
+   from below it, because all of these have the same first bits. */
+REDLOCK_PRIVATE void rl_waiter_remove(struct redlock_lock *lock)
+{
+    struct redlock_lock *other = lock->priv.waiter.next;
+
+    if (other == NULL)
+        return; /* it does not stand there */
+    other->priv.waiter.prev = lock->priv.waiter.prev;
+    lock->priv.waiter.prev->priv.waiter.next = other;
+    if (lock->priv.waiter.link != NULL) {
+        if (other == lock) {
+            other = rl_waiter_leaf(lock);
+            rl_waiter_replace(other, NULL);
+        }
+        if (other != lock)
+            rl_waiter_replace(lock, other);
+    }
+    memset(&lock->priv.waiter, 0, sizeof lock->priv.waiter);
+}
+
+/* The first waiter with this hash, whose last attempt failed first; and the one behind a waiter.
+   NULL: there is none. */
+static struct redlock_lock *rl_first_waiter(struct redlock_client *c, uint32_t hash)
+{
+    return *rl_waiter_at(c, hash);
+}
+
+static struct redlock_lock *rl_next_waiter(const struct redlock_lock *first,
+                                           const struct redlock_lock *lock)
+{
+    return lock->priv.waiter.next != first ? lock->priv.waiter.next : NULL;
+}
+#else
+REDLOCK_PRIVATE void rl_waiter_add(struct redlock_client *c, struct redlock_lock *lock)
+{
+    (void)c;
+    (void)lock;
+}
+
+REDLOCK_PRIVATE void rl_waiter_remove(struct redlock_lock *lock)
+{
+    (void)lock;
+}
+
+static struct redlock_lock *rl_first_waiter(struct redlock_client *c, uint32_t hash)
+{
+    (void)hash;
+    return c->priv.waiters;
+}
+
+static struct redlock_lock *rl_next_waiter(const struct redlock_lock *first,
+                                           const struct redlock_lock *lock)
+{
+    (void)first;
+    (void)lock;
+    return NULL;
+}
+#endif
+
 /* ---- Notification ---------------------------------------------------------------------------- */
 
 /* Whether a quorum of voters reports a change, and other clients had the lock when the last attempt
@@ -263,12 +401,6 @@ static int rl_may_be_free(const struct redlock_client *c, const struct redlock_l
     unsigned free = lock->priv.attempt.free & c->priv.all; /* it may be of a former client */
 
     return rl_is_quorum(c, free & ~rl_without_vote(c, free)) && rl_others_had_it(lock);
-}
-
-/* Whether the lock may have been refused, and will retry. R7 */
-static int rl_waits_for_a_holder(const struct redlock_lock *lock)
-{
-    return lock->priv.state == RL_ROLLING_BACK || lock->priv.state == RL_PAUSING;
 }
 
 /* Whether the key is the lease of this waiter. So long a key is known to its end, see rl_is_fair.
@@ -292,41 +424,87 @@ static int rl_queue_is_told(const struct redlock_lock *lock, int is_of_the_lock,
                           : rl_is_lease(lock, (const char *)key, key_size);
 }
 
-/* Nodes report that the lock with this key may be free; only its first `known` bytes are known. If
-   they are a quorum now, one waiter retries: the first one in the lists. The others count
-   notifications anew. But a waiter that needs further keys may retry in vain, so it does not retry
-   for the others. Without waiters no list is searched, once a search has found none. R7 */
-REDLOCK_PRIVATE void rl_notify(struct redlock_client *c, unsigned nodes, const void *key,
-                               size_t key_size, size_t known)
+/* Whether the lock makes an attempt, or pauses behind one: it does not stand in line for one. */
+static int rl_has_attempt(const struct redlock_lock *lock)
 {
-    struct redlock_lock *lock, *next, *notified = NULL;
-    unsigned list;
-    int has_key;
+    return lock->priv.list == RL_TURN || lock->priv.list == RL_WAIT;
+}
 
-    if (REDLOCK_MINIMAL || !c->priv.waiting)
+/* What nodes report: this key has changed, and so the lock with it may be free. Only the first `known`
+   bytes are known. NULL: all keys have. */
+struct rl_change {
+    const void *key;
+    size_t key_size, known;
+    unsigned nodes;
+    int is_taken; /* 1: a lock that needs no further key retries because of it */
+};
+
+/* A change may concern this lock. If a quorum reports it now, one waiter retries: the first one that
+   is asked. The others count notifications anew. But a waiter that needs further keys may retry in
+   vain, so it does not retry for the others. R7 */
+static void rl_notify_lock(struct redlock_client *c, struct redlock_lock *lock,
+                           struct rl_change *change)
+{
+    int has_key =
+        change->key == NULL || rl_has_key(lock, change->key, change->key_size, change->known);
+
+    if (!rl_has_attempt(lock))
         return;
-    c->priv.waiting = 0;
+    if (REDLOCK_FAIR && lock->priv.fair.entered != 0 &&
+        rl_queue_is_told(lock, has_key, change->key, change->key_size)) {
+        rl_set(&lock->priv.fair.told, change->nodes);
+        rl_lock_schedule(c, lock);
+    }
+    if (!has_key || rl_is_queued(lock))
+        return;
+    rl_set(&lock->priv.attempt.free, change->nodes);
+    if (change->is_taken) {
+        lock->priv.attempt.free = 0;
+    } else if (lock->priv.state == RL_PAUSING && rl_may_be_free(c, lock)) {
+        change->is_taken = rl_extra_keys(lock) == 0;
+        rl_lock_schedule(c, lock);
+    }
+}
+
+/* To all locks that have an attempt or a round: a server has lost all keys. */
+static void rl_notify_all(struct redlock_client *c, struct rl_change *change)
+{
+    struct redlock_lock *lock, *next;
+    unsigned list;
+
     for (list = RL_TURN; list <= RL_WAIT; list++)
         for (lock = rl_first(c, list); lock != NULL; lock = next) {
             next = lock->priv.next;
-            if (rl_waits_for_a_holder(lock) || lock->priv.fair.entered != 0)
-                c->priv.waiting = 1;
-            has_key = key == NULL || rl_has_key(lock, key, key_size, known);
-            if (REDLOCK_FAIR && lock->priv.fair.entered != 0 &&
-                rl_queue_is_told(lock, has_key, key, key_size)) {
-                rl_set(&lock->priv.fair.told, nodes);
-                rl_lock_schedule(c, lock);
-            }
-            if (!has_key || rl_is_queued(lock))
-                continue;
-            rl_set(&lock->priv.attempt.free, nodes);
-            if (notified != NULL) {
-                lock->priv.attempt.free = 0;
-            } else if (lock->priv.state == RL_PAUSING && rl_may_be_free(c, lock)) {
-                notified = rl_extra_keys(lock) == 0 ? lock : NULL;
-                rl_lock_schedule(c, lock);
-            }
+            rl_notify_lock(c, lock, change);
         }
+}
+
+/* To the waiters with this hash. */
+static void rl_notify_waiters(struct redlock_client *c, uint32_t hash, struct rl_change *change)
+{
+    struct redlock_lock *first = rl_first_waiter(c, hash), *lock;
+
+    for (lock = first; lock != NULL; lock = rl_next_waiter(first, lock))
+        rl_notify_lock(c, lock, change);
+}
+
+/* The key may also be the lease of a waiter for another key. R19 */
+REDLOCK_PRIVATE void rl_notify(struct redlock_client *c, unsigned nodes, const void *key,
+                               size_t key_size, size_t known)
+{
+    struct rl_change change = {key, key_size, known, nodes, 0};
+
+    if (REDLOCK_MINIMAL || c->priv.waiters == NULL)
+        return;
+    if (key == NULL) {
+        rl_notify_all(c, &change);
+        return;
+    }
+    rl_notify_waiters(c, RL_SEVERAL_KEYS, &change);
+    rl_notify_waiters(c, rl_key_hash(key, key_size, known), &change);
+    if (REDLOCK_FAIR && known == key_size && key_size > RL_LEASE_TAIL)
+        rl_notify_waiters(c, rl_key_hash(key, key_size - RL_LEASE_TAIL, known - RL_LEASE_TAIL),
+                          &change);
 }
 
 /* Whether a waiter stands in front of another one, in the order of the servers: they began at the
@@ -346,15 +524,14 @@ static int rl_queue_is_before(const struct redlock_lock *lock, const struct redl
    the client that has released it. R19 */
 static void rl_queue_tell_own(struct redlock_client *c, const struct redlock_key *key)
 {
-    struct redlock_lock *lock, *oldest = NULL;
-    unsigned list;
+    struct redlock_lock *first, *lock, *oldest = NULL;
 
-    for (list = RL_TURN; list <= RL_WAIT; list++)
-        for (lock = rl_first(c, list); lock != NULL; lock = lock->priv.next)
-            if (lock->priv.fair.entered != 0 &&
-                rl_has_key(lock, key->bytes, key->size, key->size) &&
-                (oldest == NULL || rl_queue_is_before(lock, oldest)))
-                oldest = lock;
+    first = rl_first_waiter(c, rl_key_hash(key->bytes, key->size, key->size));
+    for (lock = first; lock != NULL; lock = rl_next_waiter(first, lock))
+        if (rl_has_attempt(lock) && lock->priv.fair.entered != 0 &&
+            rl_has_key(lock, key->bytes, key->size, key->size) &&
+            (oldest == NULL || rl_queue_is_before(lock, oldest)))
+            oldest = lock;
     if (oldest == NULL)
         return;
     oldest->priv.fair.told_here = 1;

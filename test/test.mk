@@ -434,7 +434,7 @@ SECONDS = 5
 fuzz: deps-programs ## SECONDS=n of libFuzzer for each: decoder, addresses, the whole client
 	prove -v -e 'sh' test/fuzz/fuzz.sh :: $(B) $(SECONDS)
 
-test-cost: deps-valgrind ## four times as many locks cost a client at most six times as many instructions
+test-cost: deps-valgrind ## four times as many locks cost a client at most six times as many instructions, and a notification no more
 	prove -e 'sh' test/engine/tick_cost.sh :: $(B)
 
 mutants: deps-programs ## take out one rule at a time and see a test fail

@@ -114,6 +114,15 @@ void fake_delete(int node, const char *key)
         fake_reply(node, push, size);
 }
 
+void fake_push(int node, const char *key)
+{
+    char push[MINI_REPLY];
+
+    fake_reply(node, push,
+               (unsigned)sprintf(push, ">2\r\n$10\r\ninvalidate\r\n*1\r\n$%u\r\n%s\r\n",
+                                 (unsigned)strlen(key), key));
+}
+
 static void fake_copy(char *to, size_t room, struct mini_word word)
 {
     size_t size = word.size < room - 1 ? word.size : room - 1;
@@ -144,7 +153,16 @@ static void fake_note(int node, const struct mini_command *command)
     note->ttl_ms = command->ttl_ms;
 }
 
-/* Logs a command and runs it, or replies `reply` instead. */
+/* What a server replies where another client has the key: to SET; to a release; at the gate, where
+   one more waiter stands in front. */
+static const char *fake_refusal(const struct mini_command *command)
+{
+    if (command->kind == 'D')
+        return "$13\r\n60000 another\r\n";
+    return command->queues ? "$29\r\n1700000000000 1 60000 another\r\n" : "$-1\r\n";
+}
+
+/* Logs a command and runs it, or replies `reply` or a refusal instead. */
 static void fake_run_command(int node, struct mini_command *command)
 {
     struct fake_node *n = &fake_nodes[node];
@@ -152,6 +170,10 @@ static void fake_run_command(int node, struct mini_command *command)
     unsigned size;
 
     fake_note(node, command);
+    if (n->all_held && mini_is_of_a_lock(command)) {
+        fake_reply(node, fake_refusal(command), (unsigned)strlen(fake_refusal(command)));
+        return;
+    }
     if (n->reply == NULL || !mini_is_of_a_lock(command)) {
         size = mini_run(fake_server(node), &n->session, command, reply);
         if (command->kind != 'S' || !n->drops_set_reply)

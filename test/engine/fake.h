@@ -36,6 +36,7 @@ struct fake_node {
     /* the reply to each command of a lock, which is not run; "": closes the connection; NULL: none */
     const char *reply;
     int reply_once;          /* `reply` is for the next command only */
+    int all_held;            /* another client has each key: locks are refused, and nothing is run */
     const char *first_bytes; /* bytes that are sent when the client connects; NULL: none */
 
     /* The test may read these. */
@@ -91,6 +92,7 @@ void fake_put(int node, const char *key, const char *value, uint32_t ttl_ms); /*
 const struct mini_key *fake_find(int node, const void *key, unsigned size);
 unsigned fake_keys_left(void);               /* on all nodes that are not hung */
 void fake_delete(int node, const char *key); /* by another client, with a notification */
+void fake_push(int node, const char *key);   /* a notification, also where the key is not there */
 void fake_break(int node);                   /* the server closes its connection */
 void fake_resume(int node);                  /* ends `hung`: runs the commands that were sent */
 void fake_hold(int node);                    /* holds back what is sent on the present connection */

@@ -3,6 +3,7 @@
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
+#include "core.h"
 #include "one_lock.h"
 
 /* Other clients: their names in the queue. */
@@ -104,15 +105,6 @@ static void wait_behind(unsigned others, unsigned count)
         stands(names[i], 1 + i, 0, (int)count - 1);
     wait_for_it();
     fake_logged = 0;
-}
-
-static void put_lease(char *text, const struct redlock_lock *of)
-{
-    unsigned i;
-
-    text += sprintf(text, "%.*s:wait:", (int)of->key_size, (const char *)of->key);
-    for (i = 0; i < sizeof of->priv.fair.name; i++)
-        text += sprintf(text, "%02x", of->priv.fair.name[i]);
 }
 
 /* The servers from..to tell a waiter. */
@@ -1065,15 +1057,19 @@ static void r19_a_rollback_without_a_reply_puts_it_back(void)
     redlock_deinit(&client);
 }
 
+/* Two keys with the same hash: waiters are searched for by that. */
 static void r19_other_keys_are_not_told(void)
 {
+    static const char held[] = "key-422789", another[] = "key-639192";
     struct redlock_lock other;
 
+    is_int((long)rl_hash(held, 10, 10), (long)rl_hash(another, 10, 10), "r19: keys with one hash");
     begin_fair(3);
+    redlock_lock_init(&lock, held, 10000);
     is_int(acquire(0), REDLOCK_OK, "r19: held");
-    redlock_lock_init(&other, "m", 10000);
-    fake_put(0, "m", HOLDER, 60000);
-    fake_put(1, "m", HOLDER, 60000);
+    redlock_lock_init(&other, another, 10000);
+    fake_put(0, another, HOLDER, 60000);
+    fake_put(1, another, HOLDER, 60000);
     redlock_acquire_start(&client, &other, 60000);
     fake_pass(&client, 10 * MS);
     fake_logged = 0;
@@ -1297,6 +1293,30 @@ static void r19_the_wait_ends_in_time(void)
     ok(end - start <= 3010 * MS, "r19: it waits for 3 s, and not for %ld ms",
        (long)(end - start) / MS);
     ok(fake_log[last].at_us >= start + 2990 * MS, "r19: the last attempt is made then");
+}
+
+/* A waiter whose pause is over stands in line for connections when a server tells it. It stays there: else it would not see that
+   they are up. */
+static void r19_told_in_line(void)
+{
+    int i;
+
+    set_fair(100);
+    settings.stall_ms = 60000;
+    begin(3);
+    held_by(HOLDER, 0, 2);
+    wait_for_it();
+    for (i = 1; i < 3; i++) {
+        fake_nodes[i].connect_us = 2000 * MS;
+        fake_break(i);
+    }
+    fake_pass(&client, 1000 * MS);
+    fake_logged = 0;
+    tell(&lock, 0, 0);
+    fake_pass(&client, 2000 * MS);
+    ok(attempts(0, 1) > 0, "r19: a waiter that is told in line asks when the connections are up");
+    redlock_release(&client, &lock, 0);
+    redlock_deinit(&client);
 }
 
 /* After each of these the struct is the caller's. */
@@ -1578,6 +1598,7 @@ int main(void)
     r19_nonsense();
     r19_reserved_keys();
     r19_the_wait_ends_in_time();
+    r19_told_in_line();
     r19_leaves_when_there_is_room();
     r19_no_reply_goes_to_a_struct_that_is_the_callers();
     r19_locks_of_one_client(0);

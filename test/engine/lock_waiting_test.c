@@ -901,6 +901,81 @@ static void delete_on_all_nodes(const char *key)
         fake_delete(i, key);
 }
 
+/* How many of the locks from..to have asked again since this was called last, as waiters do that are notified. */
+static unsigned asked_again(unsigned from, unsigned to)
+{
+    unsigned n = 0;
+
+    for (; from < to; from++) {
+        n += many[from].status == REDLOCK_PENDING && many[from].priv.op.attempts > 1;
+        many[from].priv.op.attempts = 1;
+    }
+    return n;
+}
+
+/* 200 locks of a client wait for 100 keys, and come and go. A notification of a key reaches a waiter for it, and no other lock. */
+static void r07_waiters_are_found_by_their_keys(void)
+{
+    enum { KEYS = 100, PUSHES = 1000 };
+    unsigned i, n, key, waiters, pick = 1, wrong = 0, missed = 0;
+
+    memset(&settings, 0, sizeof settings);
+    settings.retry_delay_ms = settings.retry_delay_max_ms = 600000;
+    begin(3);
+    make_many(2 * KEYS);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].all_held = 1;
+    for (n = 0; n < PUSHES; n++) {
+        for (i = 0; i < 20; i++) {
+            struct redlock_lock *one =
+                &many[((pick = pick * 1664525U + 1013904223U) >> 8) % (2 * KEYS)];
+            if (one->status == REDLOCK_PENDING) {
+                redlock_release(&client, one, 0);
+                memset(one, 0xff, sizeof *one); /* it is the caller's again */
+                one->status = REDLOCK_CANCELLED;
+            } else {
+                redlock_lock_init(one, many_keys[(one - many) % KEYS], 60000);
+                redlock_acquire_start(&client, one, 3600000);
+            }
+        }
+        fake_pass(&client, 100 * MS);
+        asked_again(0, 2 * KEYS);
+        key = n % KEYS;
+        for (i = 0; i < 3; i++)
+            fake_push((int)i, many_keys[key]);
+        fake_pass(&client, 100 * MS);
+        waiters = many[key].status == REDLOCK_PENDING || many[KEYS + key].status == REDLOCK_PENDING;
+        missed += asked_again(key, key + 1) + asked_again(KEYS + key, KEYS + key + 1) != waiters;
+        wrong += asked_again(0, 2 * KEYS);
+    }
+    is_int((int)missed, 0, "r07: each notification lets one waiter for its key ask");
+    is_int((int)wrong, 0, "r07: and no waiter for another key");
+    redlock_deinit(&client);
+}
+
+/* Two locks wait for a key, which other clients acquire again and again: the two ask in turn. */
+static void r07_waiters_ask_in_turn(void)
+{
+    unsigned n, i, turns = 0;
+
+    begin_with_long_pauses();
+    make_many(2);
+    many[1].key = many[0].key;
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].all_held = 1;
+    start_many(0, 2, 3600000);
+    fake_pass(&client, 100 * MS);
+    asked_again(0, 2);
+    for (n = 0; n < 6; n++) {
+        for (i = 0; i < 3; i++)
+            fake_push((int)i, many_keys[0]);
+        fake_pass(&client, 500 * MS);
+        turns = turns * 10 + asked_again(0, 1) * 1 + asked_again(1, 2) * 2;
+    }
+    ok(turns == 121212 || turns == 212121, "r07: two waiters for one key ask in turn: %u", turns);
+    redlock_deinit(&client);
+}
+
 /* redlock_deinit while a lock waits. When a new client uses the same memory, a waiter must be notified as
    soon as the lock is free, not after its pause of 20 s. */
 static void r07_notified_after_a_deinit_while_waiting(int waits_again)
@@ -1064,6 +1139,8 @@ int main(void)
     r07_a_cancelled_waiter_passes_on();
     if (!REDLOCK_MINIMAL)
         r07_no_notification_without_voters();
+    r07_waiters_are_found_by_their_keys();
+    r07_waiters_ask_in_turn();
     r07_notified_after_a_deinit_while_waiting(0);
     r07_notified_after_a_deinit_while_waiting(1);
     r07_released_without_waiting();

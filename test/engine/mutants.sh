@@ -142,10 +142,19 @@ R15|client.c|s/rl_set_timeout\(c, node, twice_us/if (0) $&/|a node that has not 
 R15|node.c|s/rl_set_timeout\(c, node, node->rtt_us \+ margin_us\);/;/|the time for a reply follows the round trip
 R7|wait.c|s/\(uint64_t\)rl_quick_us\(c, 0\)/(uint64_t)rl_quorum_rtt_us(c)/|a notified waiter tries at a random moment
 R7|wait.c|s/rl_random_below\(c, 3\) > 0 \? lock->priv.op.spurious : 0U/0/|a waiter that was notified in vain stands back
-R7|wait.c|s/if \(notified != NULL\) \{/if (0) {/|one waiter of several is notified
+R7|wait.c|s/if \(change->is_taken\) \{/if (0) {/|one waiter of several is notified
 R7|redlock.c|s/(if \(rl_release_step\(c, lock\)\) \{\s+)rl_notify_own\(c, lock\);/$1/|notification of a release by the same client
 R7|redlock.c|s/rl_notify_own\(c, lock\);/if (lock->priv.outcome == REDLOCK_OK) $&/|also of one that does not wait for replies
-R7|wait.c|s/key == NULL \|\| rl_has_key\(lock, key, key_size, known\)/1/|a waiter is notified only for its own key
+R7|redlock.c|s/rl_waiter_add\(c, lock\);/;/|a lock that was refused is found by its key
+R7|redlock.c|s/rl_waiter_remove\(lock\);/;/|until its acquire has ended
+R7|wait.c|s/other = rl_waiter_leaf\(lock\);//|waiters below one that ends are found
+R7|wait.c|s/other->priv.waiter.child\[i\] = child;/;/|also if it was the first of a ring
+R7|wait.c|s/child->priv.waiter.link = &other->priv.waiter.child\[i\];/;/|and they know where they stand
+R7|wait.c|s/other->priv.waiter.link = lock->priv.waiter.link;/;/|as the one that takes its place
+R7|wait.c|s/rl_waiter_remove\(lock\);(\s+lock->priv.waiter.hash)/if (lock->priv.waiter.next != NULL)\n        return;$1/|the waiter that asked last is the last of its ring
+R7|wait.c|s/rl_notify_waiters\(c, RL_SEVERAL_KEYS, &change\);//|locks with several keys are found
+R7|wait.c|s/return lock->priv.list == RL_TURN \|\| lock->priv.list == RL_WAIT;/return 1;/|a lock in line is not notified
+R7|wait.c|s/change->key == NULL \|\| rl_has_key\([^;]*;/1;/|a waiter is notified only for its own key
 R8|redlock.c|s/rl_is_quorum\(c, lock->granted & lock->members\)/rl_is_quorum(c, lock->granted)/|only members confirm
 R8|redlock.c|s/rl_has_failed\(c, lock, lock->members\)/rl_has_failed(c, lock, c->priv.all)/|an extension has failed when too few members may still confirm it
 R8|hold.c|s/rl_now\(c\) < lock->valid_until_us/1/|late grants count only while the lock is valid
@@ -290,7 +299,7 @@ R16|command.c|s/number > 0 && number < RL_FENCING_TOKEN_MAX/number > 0/|the larg
 R16|redlock.c|s/wall_us < RL_WALL_MAX_US \? wall_us : 0/0/|the proposal for the counter from the wall clock
 R16|redlock.c|s/wall_us < RL_WALL_MAX_US \? wall_us : 0/wall_us/|a broken wall clock is not proposed
 R16|redlock.c|s/lock->valid_until_us = lock->fencing_token = 0;/lock->valid_until_us = 0;/|no fencing token without the lock
-R7|wait.c|s/notified = rl_extra_keys\(lock\) == 0 \? lock : NULL;/notified = lock;/|a waiter for several keys is not notified on behalf of the others
+R7|wait.c|s/change->is_taken = rl_extra_keys\(lock\) == 0;/change->is_taken = 1;/|a waiter for several keys is not notified on behalf of the others
 R15|client.c|s/settings->node_timeout_ms > 500/0/|stall_ms is longer than node_timeout_ms
 R15|redlock.c|s/rl_has_failed\(c, lock, c->priv.all\)/!rl_past(c, lock->priv.due_us) \&\& $&/|the bound of an attempt
 R15|core.h|s/RL_READS_MAX = [^}]*}/RL_READS_MAX = 100000000 }/|a limit on reads from a node that sends endlessly
@@ -448,7 +457,7 @@ R19|wait.c|s/turns_ms > pause_ms \? turns_ms : pause_ms/pause_ms/|also of one fa
 R19|wait.c|s/if \(pause_us > lease_us \/ 4 \* 3\)/if (0)/|no pause is longer than the lease, also the first one far behind
 R19|wait.c|s/answer_ms = rl_quorum_trip_us\(c\) \* 4/answer_ms = rl_quorum_trip_us(c) * 1/|a waiter that is told has time for an attempt
 R19|wait.c|s/if \(rl_past\(c, lock->priv.started_us [^;]*;//|a waiter that was told for nothing heeds it again later
-R19|wait.c|s/c->priv.waiting = 1;(\s+memset)/$1/|a waiter that asks is told, too
+R19|wait.c|s/rl_waiter_add\(c, lock\);(\s+memset)/$1/|a waiter that asks is told, too
 R19|wait.c|s/lock->priv.fair.refused = lock->priv.fair.is_free = 0;/;/|an attempt begins without what the last one was told at the gates
 R19|wait.c|s/lock->priv.fair.told = lock->priv.fair.told_here = 0;/;/|nor with what it was told before
 R19|wait.c|s/lock->priv.fair.told_here = 0;(\s+lock->priv.fair.place)/lock->priv.fair.told;$1/|nor with what it was told here
@@ -464,10 +473,9 @@ R19|wait.c|s/lock->priv.op.notified = 0;(\s+rl_lock_enter)/$1/|one that was told
 R19|wait.c|s/if \(rl_is_queued\(lock\)\) \{\s+rl_queue_pauses/if (0) {\n        rl_queue_pauses/|waiters in the queue have pauses of their own
 R19|wait.c|s/return memcmp\(key \+ lock->key_size, tail, sizeof tail\) == 0;/return 1;/|a waiter is told by its own lease only
 R19|wait.c|s/: rl_is_lease\(lock, [^;]*;/: 0;/|a waiter is told by its lease
-R19|wait.c|s/rl_set\(&lock->priv.fair.told, nodes\);/;/|which nodes have told it is known
-R19|wait.c|s/ \|\| lock->priv.fair.entered != 0\)(\s+c->priv.waiting = 1)/)$1/|locks in a queue are searched for
+R19|wait.c|s/rl_set\(&lock->priv.fair.told, change->nodes\);/;/|which nodes have told it is known
+R19|wait.c|s/if \(REDLOCK_FAIR && known == key_size && /if (0 \&\& /|a waiter in a queue is found by the key of its lease
 R19|wait.c|s/if \(!has_key \|\| rl_is_queued\(lock\)\)/if (!has_key)/|a waiter in the queue takes no notification from others
-R19|wait.c|s/(for \(lock = rl_first\(c, list\); lock != NULL; lock = lock->priv.next\)\s+if \()lock->priv.fair.entered != 0 &&/$1/|and no lock that does not wait
 R19|wait.c|s/rl_has_key\(lock, key->bytes, key->size, key->size\) &&//|and none with another key
 R19|wait.c|s/if \(REDLOCK_FAIR && c->priv.settings.fair\)\s+rl_queue_tell_own/if (0)\n            rl_queue_tell_own/|a release tells the next waiter of the same client
 R19|wait.c|s/rl_clear\(&lock->priv.unsent, rl_send\([^;]*;/lock->priv.unsent = 0;/|a waiter that gives up takes itself out of the queue

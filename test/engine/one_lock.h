@@ -143,6 +143,16 @@ static inline int has_invalid(const char *text)
     return !REDLOCK_MINIMAL ? strstr(reason, text) != NULL : reason[0] == '\0';
 }
 
+/* Writes the key of the lease of a waiter, with a NUL. */
+static inline void put_lease(char *text, const struct redlock_lock *of)
+{
+    unsigned i;
+
+    text += sprintf(text, "%.*s:wait:", (int)of->key_size, (const char *)of->key);
+    for (i = 0; i < sizeof of->priv.fair.name; i++)
+        text += sprintf(text, "%02x", of->priv.fair.name[i]);
+}
+
 /* Breaks the connection to node i, and refuses new ones. */
 static inline void make_unreachable(int i)
 {

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { NODES = 3 };
+enum { NODES = 3, WAITING = 10000, PUSHED = 50 };
 
 /* Serves the client for `us`. Not inline: valgrind counts from its beginning to its end, without the callbacks. */
 __attribute__((noinline)) static void serve(uint64_t us)
@@ -102,20 +102,62 @@ static void waiters(unsigned count)
     }
 }
 
+/* Each waits for a key of its own, which another client has. The nodes notify of PUSHED of these keys; in a wait queue, of the leases
+   of these waiters. */
+static void pushes(unsigned count)
+{
+    static struct redlock_lock locks[WAITING];
+    static char keys[WAITING][8];
+    char changed[40];
+    unsigned i, n;
+
+    fake_unlogged = 1;
+    for (n = 0; n < NODES; n++)
+        fake_nodes[n].all_held = 1;
+    for (i = 0; i < count; i++) {
+        sprintf(keys[i], "k%04u", i);
+        redlock_lock_init(&locks[i], keys[i], 60000);
+        redlock_acquire_start(&client, &locks[i], 3600000);
+    }
+    fake_pass(&client, 5000 * MS);
+    for (i = 0; i < count; i++)
+        if (locks[i].priv.op.attempts != 1 || locks[i].status != REDLOCK_PENDING)
+            fail("not all have asked once, and wait");
+    for (i = 0; i < PUSHED; i++) {
+        const struct redlock_lock *one = &locks[i * (count / PUSHED)];
+
+        sprintf(changed, "%s", (const char *)one->key);
+        if (settings.fair)
+            put_lease(changed, one);
+        for (n = 0; n < NODES; n++)
+            fake_push((int)n, changed);
+    }
+    serve(5 * MS);
+    for (i = n = 0; i < count; i++)
+        n += locks[i].priv.op.attempts == 2;
+    if (n != PUSHED)
+        fail("not each of these locks has asked again, and no other");
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc == 3 ? argv[1] : "";
     unsigned count = argc == 3 ? (unsigned)atoi(argv[2]) : 0;
 
-    if (count < 1 || count > MANY / NODES)
+    int is_push = strcmp(what, "pushes") == 0 || strcmp(what, "leases") == 0;
+
+    if (count < PUSHED * (unsigned)is_push || count < 1 ||
+        count > (is_push ? (unsigned)WAITING : MANY / NODES))
         fail("usage: tick_cost CASE LOCKS");
     settings.retry_delay_ms = settings.retry_delay_max_ms = 600000;
-    settings.fair = strcmp(what, "queue") == 0;
+    settings.fair = strcmp(what, "queue") == 0 || strcmp(what, "leases") == 0;
     begin(NODES);
     if (strcmp(what, "burst") == 0)
         burst(count);
     else if (strcmp(what, "renewals") == 0)
         renewals(count);
+    else if (is_push)
+        pushes(count);
     else
         waiters(count);
     return 0;

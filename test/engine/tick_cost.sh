@@ -1,6 +1,7 @@
 #!/bin/sh
 # tick_cost.sh BUILD_DIR - four times as many locks cost a client at most six times as many instructions, as valgrind counts them in
-# the library: no work in a tick is a square of the number of locks. Once with a fault, to see that this can fail. As TAP.
+# the library: no work in a tick is a square of the number of locks. A notification costs the same, however many locks wait for other
+# keys. Each once with a fault, to see that this can fail. As TAP.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
@@ -10,11 +11,14 @@ mkdir -p "$folder/engine"
 . test/lib/tap.sh
 core=$(sed -n 's/^CORE = //p' Makefile)
 
-# build FAULT - tick_cost with the engine as it is, or after this sed command on redlock.c
+# build [FILE FAULT] - tick_cost with the engine as it is, or after this sed command on a file of it
 build() {
     # shellcheck disable=SC2086 # a list of words
-    cp $core ./*.h "$folder/engine" && sed "$1" redlock.c >"$folder/engine/redlock.c" || return 1
-    [ -z "$1" ] || ! cmp -s redlock.c "$folder/engine/redlock.c" || { echo "the fault changes nothing: $1"; return 1; }
+    cp $core ./*.h "$folder/engine" || return 1
+    if [ $# -eq 2 ]; then
+        sed "$2" "$1" >"$folder/engine/$1"
+        ! cmp -s "$1" "$folder/engine/$1" || { echo "the fault changes nothing: $2"; return 1; }
+    fi
     # shellcheck disable=SC2046 # a list of words
     ${CC:-cc} -O1 -g -std=c99 -D_POSIX_C_SOURCE=200809L -I"$folder/engine" -Itest/lib -Itest/engine test/engine/tick_cost.c test/engine/fake.c \
         test/engine/mini.c $(printf "$folder/engine/%s " $core) -o "$folder/tick_cost"
@@ -37,11 +41,26 @@ is_not_linear() {
     [ "$few" -gt 10000 ] && [ "$many" -gt $((few * 6)) ]
 }
 
-check 'built' build ''
+# is_level CASE - 10,000 waiting locks cost at most half more than 100, for the same notifications
+is_level() {
+    few=$(cost "$1" 100) && many=$(cost "$1" 10000) || return 1
+    echo "$1: $few instructions with 100 waiting locks, $many with 10,000"
+    [ "$few" -gt 10000 ] && [ "$many" -le $((few * 3 / 2)) ]
+}
+is_not_level() {
+    is_level "$@" && return 1
+    [ "$few" -gt 10000 ] && [ "$many" -gt $((few * 3 / 2)) ]
+}
+
+check 'built' build
 check 'locks that are acquired at once, and released at once' is_linear burst 150
 check 'locks that are extended at once' is_linear renewals 150
 check 'locks that wait for one key, which goes from hand to hand' is_linear waiters 200
 check 'the same in the wait queue' is_linear queue 40
-check 'built with a fault' build 's/next = other != NULL ? other->priv.heap.next : NULL;/next = other, other = NULL;/'
+check 'notifications of 50 keys, for locks that wait for different keys' is_level pushes
+check 'of 50 leases, for waiters in different wait queues' is_level leases
+check 'built with a fault' build redlock.c 's/next = other != NULL ? other->priv.heap.next : NULL;/next = other, other = NULL;/'
 check 'a fault: locks that are due are not compared in pairs' is_not_linear renewals 150
+check 'built with another fault' build wait.c 's/rl_extra_keys(lock) > 0$/1/'
+check 'a fault: all waiters have the same hash' is_not_level pushes
 done_testing

@@ -274,7 +274,6 @@ static void any_client(void)
     client.priv.ahead_us = any_time();
     client.priv.quorum_us = any_time();
     client.priv.wanted = any_nodes();
-    client.priv.waiting = (uint8_t)any_of(0, 1);
     client.priv.owes = (uint8_t)any_of(0, 1);
     /*@ loop unroll 5; */
     for (list = RL_LINE; list <= RL_DONE; list++) {
@@ -318,6 +317,8 @@ static void any_lock(unsigned state, unsigned list)
         rl_list(&client, list)->first = &lock;
         rl_list(&client, list)->end = &lock.priv.next;
     }
+    memset(&lock.priv.waiter, 0, sizeof lock.priv.waiter);
+    client.priv.waiters = NULL;
     memset(&lock.priv.heap, 0, sizeof lock.priv.heap);
     client.priv.first_due = due[list != RL_NOWHERE ? any_of(0, 1) : 0];
     lock.priv.outcome = (int8_t)(1 - (int)any_of(0, 16));
@@ -386,6 +387,8 @@ static void any_lock(unsigned state, unsigned list)
     lock.extended = (uint16_t)any_of(0, UINT16_MAX);
     lock.valid_until_us = any_time();
     lock.fencing_token = any_time();
+    if (list != RL_NOWHERE && list != RL_DONE && any_of(0, 1))
+        rl_waiter_add(&client, &lock);
 }
 
 static void check_lock(void)
