@@ -105,12 +105,13 @@ static const char rl_fence_suffix[] = ":fence";
 /* An attempt: the gate, and then what SET or rl_fence_script does. Refuses while another client has
    the key, and while others stand in front; these are told. Returns 1 or the counter. If it is
    refused: the moment, or 0 where it stands in no queue; the place, from 0; how long the key lives,
-   -2 if it is free; and the token there; with a blank between them. R19 */
+   -2 if it is free; and the token there; with a blank between them. A lease of 0 is a probe: the
+   gate refuses it in any case, and it enters no queue. R19 */
 static const char rl_gate_script[] = RL_LUA_QUEUE
-    "local v,w,s,p=P('get',k)if(v or K).err then return v end "
-    "if X()then w=F(0)if v or w and w~=n then s,p=E()end end "
+    "local v,w,s,p=P('get',k)if(v or K).err then return v end local e=A[5]~='0'"
+    "if e and X()then w=F(0)if v or w and w~=n then s,p=E()end end "
     "if v then return(s or 0)..' '..(p or 0)..' '..(N(P('pttl',k))or 0)..' '..v end "
-    "if s and p>0 then T(2)return s..' '..p..' -2 'end "
+    "if not e then return'0 0 -2 'end if s and p>0 then T(2)return s..' '..p..' -2 'end "
     "if w then P('zrem',q,n)P('del',l..n)end "
     "if not K[3]then v=P('set',k,A[1],'px',A[7])return v.err and v or 1 end " RL_LUA_FENCE(
         "A[7]", "A[8]", "A[9]");
@@ -323,7 +324,7 @@ static void rl_put_keys(struct resp_writer *w, const struct redlock_lock *lock, 
 static const char *rl_hash_of(unsigned command)
 {
     if (REDLOCK_FAIR && command == RL_GATE)
-        return "8ecdde479813c5bf354598a81010e6885d60d96c";
+        return "46570aaa92721df43a7ccf54d0746190fb107152";
     return REDLOCK_FAIR && rl_is(command, RL_QUEUES) ? "dcadb401519315d66231805b29d89a6131a6edef"
                                                      : "5b289f64598f641e3f0633355a623d508403703b";
 }

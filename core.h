@@ -553,6 +553,13 @@ REDLOCK_PRIVATE void rl_lock_park(struct redlock_client *c, struct redlock_lock 
 /* Begins a round: a new command to all nodes, a new count of votes. */
 REDLOCK_PRIVATE void rl_begin_round(struct redlock_client *c, struct redlock_lock *lock);
 
+/* The longest wait for a vote: a quarter of the ttl, because waiting for about as long as the ttl
+   leaves nothing to win, and livelocks. R15 */
+static inline uint64_t rl_vote_max_us(const struct redlock_lock *lock)
+{
+    return lock->ttl_ms * (RL_MS_US / 4);
+}
+
 /* Enters a state that waits for votes: for each node as long as its reply may take. R15 */
 REDLOCK_PRIVATE void rl_await_votes(struct redlock_client *c, struct redlock_lock *lock,
                                     enum rl_state state);
@@ -652,8 +659,8 @@ REDLOCK_PRIVATE void rl_notify_own(struct redlock_client *c, const struct redloc
    what they have said in the last one. Returns -1 without entropy for the name. R19 */
 REDLOCK_PRIVATE int rl_queue_begin(struct redlock_client *c, struct redlock_lock *lock);
 
-/* Before an attempt, or the rollback of one: sets the moment that the nodes are told. R19 */
-REDLOCK_PRIVATE void rl_queue_again(const struct redlock_client *c, struct redlock_lock *lock);
+/* An attempt of a waiter has failed: keeps its place in the queue, or gives the place up. R19 */
+REDLOCK_PRIVATE void rl_queue_failed(const struct redlock_client *c, struct redlock_lock *lock);
 
 /* A node has refused an attempt at the gate. Returns the rest of the reply, as rl_place_of; NULL:
    nobody has the lock. R19 */

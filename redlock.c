@@ -639,10 +639,8 @@ REDLOCK_PRIVATE void rl_roll_back(struct redlock_client *c, struct redlock_lock 
     lock->priv.outcome = (int8_t)outcome;
     if (outcome == REDLOCK_HELD && !rl_may_queue(c, lock))
         lock->priv.op.notified = 0; /* its release notifies again */
-    if (rl_may_queue(c, lock)) {
-        rl_clear(&lock->priv.unsent, lock->priv.fair.refused); /* our key is not there. R19 */
-        rl_queue_again(c, lock);
-    }
+    if (rl_may_queue(c, lock))
+        rl_queue_failed(c, lock);
     if (lock->priv.unsent == lock->priv.attempt.asked)
         lock->holder_left_ms = 0;
     rl_lock_enter(lock, RL_ROLLING_BACK, rl_release_until(c, lock));
@@ -788,13 +786,6 @@ static void rl_time_out(struct redlock_client *c, struct redlock_lock *lock, uns
 {
     rl_set_late_errors(c, nodes);
     rl_set(&lock->failed, nodes);
-}
-
-/* The longest wait for a vote: a quarter of the ttl, because waiting for about as long as the ttl
-   leaves nothing to win, and livelocks. R15 */
-static uint64_t rl_vote_max_us(const struct redlock_lock *lock)
-{
-    return lock->ttl_ms * (RL_MS_US / 4);
 }
 
 /* Fails the votes of the nodes whose time is up. Returns when the time of the next node is up.
@@ -945,7 +936,7 @@ static unsigned rl_command_for(const struct redlock_client *c, const struct redl
             return rl_acquiring_command(lock); /* R2 */
         return rl_hold_repairs(c, lock, node) ? RL_REPAIR : RL_EXTEND;
     case RL_ROLLING_BACK:
-        if (rl_has_gate(c, lock, node) && !lock->priv.op.cancelled)
+        if (rl_has_gate(c, lock, node) && rl_others_had_it(lock))
             return RL_BACK;
         return rl_releasing_command(c, lock);
     default:
@@ -992,7 +983,7 @@ static void rl_send_command(struct redlock_client *c, struct redlock_lock *lock,
         rl_clear(&lock->failed, sent);
     if (!rl_is_held(lock))
         rl_set(&lock->priv.unanswered, sent);
-    if (REDLOCK_FAIR && command == RL_GATE)
+    if (REDLOCK_FAIR && command == RL_GATE && !lock->priv.fair.probes)
         rl_set(&lock->priv.fair.entered, sent);
     if (rl_is(command, RL_CREATES))
         rl_set(&lock->priv.attempt.asked, sent);

@@ -22,6 +22,11 @@
        All nodes have a waiter at the same moment: the median of what they have replied first.
        Without that each of several waiters could be the first on fewer than a quorum.
        A node that cannot keep the queue grants without it, and so does one that cannot notify.
+       A waiter whose attempt fails because too few nodes reply in time leaves the queue. Else it
+       would come first again and again, and keep the others from a free lock. Its next attempts are
+       probes, which the gate refuses in any case. When a quorum replies to a probe in time, the
+       waiter enters the queue again, behind the others. A client whose round trip is too long for a
+       vote begins with a probe.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -118,13 +123,51 @@ static void rl_queue_agree(const struct redlock_client *c, struct redlock_lock *
     }
 }
 
-REDLOCK_PRIVATE void rl_queue_again(const struct redlock_client *c, struct redlock_lock *lock)
+/* Sets the moment that the nodes are told. */
+static void rl_queue_again(const struct redlock_client *c, struct redlock_lock *lock)
 {
-    if (!REDLOCK_FAIR)
-        return;
     rl_queue_agree(c, lock);
     if (lock->priv.fair.since_ms >> 32 == 0)
         lock->priv.fair.since_ms = (c->priv.now_us - lock->priv.fair.began_us) / RL_MS_US;
+}
+
+/* Whether a quorum has replied to a probe in time. */
+static int rl_probe_succeeded(const struct redlock_lock *lock)
+{
+    return REDLOCK_FAIR && lock->priv.fair.probes && rl_others_had_it(lock);
+}
+
+/* A waiter that was refused keeps its place. Its key is not on the nodes that have refused it at
+   the gate, so they are sent no rollback. A waiter to which too few nodes replied in time leaves
+   the queue: rl_command_for makes its rollback a LEAVE. It has waited since now, unless it could
+   not ask a quorum. A probe that a quorum answered does not count as an attempt. R19 */
+REDLOCK_PRIVATE void rl_queue_failed(const struct redlock_client *c, struct redlock_lock *lock)
+{
+    if (!REDLOCK_FAIR)
+        return;
+    if (rl_others_had_it(lock)) {
+        rl_clear(&lock->priv.unsent, lock->priv.fair.refused);
+        rl_queue_again(c, lock);
+    } else if (rl_is_quorum(c, lock->priv.attempt.asked)) {
+        memset(lock->priv.fair.since_on, 0, sizeof lock->priv.fair.since_on);
+        lock->priv.fair.since_ms = 0;
+        lock->priv.fair.began_us = c->priv.now_us;
+        lock->priv.fair.entered = 0;
+    }
+    if (rl_probe_succeeded(lock) && lock->priv.op.attempts > 0)
+        lock->priv.op.attempts--;
+}
+
+/* Whether the next attempt is a probe, which takes neither the lock nor a place: after an attempt
+   to which too few nodes replied in time; and where the round trip is too long for a vote. The
+   attempt behind a probe that succeeded is none. R19 */
+static int rl_queue_probes(const struct redlock_client *c, const struct redlock_lock *lock)
+{
+    if (rl_probe_succeeded(lock))
+        return 0;
+    if (lock->priv.outcome != REDLOCK_PENDING && !rl_others_had_it(lock))
+        return 1;
+    return rl_quorum_rtt_us(c) > rl_vote_max_us(lock);
 }
 
 /* A lease lasts for three pauses; once the waiter is told for four round trips, so that the second
@@ -135,6 +178,8 @@ static void rl_queue_set_lease(const struct redlock_client *c, struct redlock_lo
              pause_ms = c->priv.settings.retry_delay_max_ms;
 
     lock->priv.fair.lease_ms = 3 * (turns_ms > pause_ms ? turns_ms : pause_ms) + RL_LEASE_MS;
+    if (lock->priv.fair.probes)
+        lock->priv.fair.lease_ms = 0;
     lock->priv.fair.answer_ms = rl_quorum_trip_us(c) * 4 / 1000U + 1;
 }
 
@@ -149,6 +194,7 @@ REDLOCK_PRIVATE int rl_queue_begin(struct redlock_client *c, struct redlock_lock
     if (rl_past(c, lock->priv.started_us + c->priv.settings.retry_delay_max_ms * (RL_MS_US / 4)))
         lock->priv.fair.tries = 0;
     rl_queue_again(c, lock);
+    lock->priv.fair.probes = (uint8_t)rl_queue_probes(c, lock);
     rl_queue_set_lease(c, lock);
     rl_waiter_add(c, lock);
     memset(lock->priv.fair.since_on, 0, sizeof lock->priv.fair.since_on);
@@ -238,7 +284,9 @@ REDLOCK_PRIVATE int rl_wait_begins(struct redlock_client *c, struct redlock_lock
                 (lock->priv.outcome == REDLOCK_UNREACHABLE && lock->priv.round.resent != 0);
     uint64_t due_us = c->priv.now_us + 1;
 
-    if (rl_is_queued(lock)) {
+    if (rl_probe_succeeded(lock)) {
+        rl_lock_enter(lock, RL_PAUSING, due_us);
+    } else if (rl_is_queued(lock)) {
         rl_queue_pauses(c, lock);
     } else if (quick && rl_may_retry_quickly(lock)) {
         rl_lock_enter(lock, RL_PAUSING, due_us + rl_quick_us(c, ++lock->priv.op.quick));

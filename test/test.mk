@@ -13,7 +13,7 @@ TIGHT = -DREDLOCK_OWED_MAX=1 -DREDLOCK_PIPELINE_MAX=4 -DREDLOCK_SEND_MAX=603
 LOCK_TESTS = $(notdir $(basename $(wildcard test/engine/lock_*_test.c)))
 PROGRAMS = resp_test queue_test $(LOCK_TESTS) sim fake_test net_test server_test node_test url_test
 SIM = $(wildcard test/engine/sim*.c)
-HELPERS = test/engine/fake.c test/engine/mini.c test/lib/servers.c
+HELPERS = test/engine/fake.c test/engine/mini.c test/lib/servers.c test/lib/proxy.c
 VARIANTS = cc gcc clang gcc-san clang-san clang-msan single small large texts
 
 CC-cc = $(CC)

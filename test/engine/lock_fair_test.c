@@ -263,6 +263,79 @@ static void r19_it_waits_since_its_call(void)
        (long)(since - start / MS));
 }
 
+/* The first waiter reaches too few nodes, or its votes come too late. It leaves the queue, and does not take the free lock from
+   others until a quorum replies in time. */
+static void r19_one_that_cannot_get_it_gives_up_its_place(int is_late)
+{
+    uint64_t released_us;
+    int i;
+
+    begin_fair(3);
+    held_by(HOLDER, 0, 2);
+    lock.ttl_ms = 2000;
+    wait_for_it();
+    is_int((int)in_queue(0), 1, "r19: it stands in the queue");
+    for (i = 0; i < 3; i++) {
+        set_distance(i, is_late ? 700 * MS : MS);
+        fake_nodes[i].hung = !is_late && i > 0;
+    }
+    released(0, 2);
+    if (!is_late) /* the node that it reaches says where it stands */
+        fake_put(0, "k", HOLDER, 5000);
+    released_us = fake_now_us;
+    fake_pass(&client, 9000 * MS);
+    is_int((int)in_queue(0), 0, "r19: it cannot get the free lock: it leaves the queue");
+    is_int((int)fake_keys_left(), 0, "r19: its key is gone");
+    fake_logged = 0;
+    fake_pass(&client, 1300000 * MS);
+    ok(attempts(0, 1) > 0, "r19: from time to time it asks whether it could");
+    is_int((int)in_queue(0), 0, "r19: it enters no queue for that");
+    is_int((int)fake_keys_left(), 0, "r19: nor takes the lock");
+    stands(FIRST, ((uint64_t)1 << 40) + released_us / MS, 0, 2);
+    for (i = 0; i < 3; i++) {
+        entry(i, FIRST)->answer_ms = 100000000;
+        set_distance(i, MS);
+        if (fake_nodes[i].hung)
+            fake_resume(i);
+        fake_nodes[i].hung = 0;
+    }
+    fake_pass(&client, 1300000 * MS);
+    is_int(lock.status, REDLOCK_PENDING, "r19: when it can, it stands behind the others");
+    is_int((int)in_queue(0), 2, "r19: in the queue");
+    leaves(FIRST, 0, 2);
+    released(0, 2);
+    fake_pass(&client, 10 * MS);
+    is_int(lock.status, REDLOCK_OK, "r19: and gets the lock");
+}
+
+/* A round trip takes longer than a vote may. */
+static void r19_one_that_is_too_far_asks_first(void)
+{
+    int i;
+
+    begin_fair(3);
+    for (i = 0; i < 3; i++)
+        set_distance(i, 100 * MS);
+    lock.ttl_ms = 300;
+    for (i = 0; i < 40; i++) {
+        redlock_acquire_start(&client, &lock, 100);
+        fake_pass(&client, 500 * MS);
+    }
+    fake_logged = 0;
+    redlock_acquire_start(&client, &lock, 60);
+    fake_pass(&client, 10 * MS);
+    is_int((int)attempts(0, 1), 1, "r19: it asks once");
+    is_int((int)fake_keys_left(), 0, "r19: and does not take the lock, as its votes would be late");
+    fake_pass(&client, 140 * MS);
+    is_int(lock.status, REDLOCK_UNREACHABLE, "r19: it says so");
+    for (i = 0; i < 3; i++)
+        set_distance(i, MS);
+    fake_logged = 0;
+    is_int(acquire(1000), REDLOCK_OK, "r19: the way is short again: acquired");
+    is_int((int)attempts(0, 1), 2, "r19: as soon as it knows");
+    is_int(lock.priv.op.attempts, 1, "r19: what it asked before does not count as an attempt");
+}
+
 /* By their clocks it began to wait at three different moments: the attempt reaches the nodes one after the other. */
 static void r19_the_moment_is_the_median(const int *order)
 {
@@ -1541,6 +1614,9 @@ int main(void)
     r19_a_dead_waiter_loses_its_place();
     r19_the_moment_is_agreed_on();
     r19_it_waits_since_its_call();
+    r19_one_that_cannot_get_it_gives_up_its_place(0);
+    r19_one_that_cannot_get_it_gives_up_its_place(1);
+    r19_one_that_is_too_far_asks_first();
     r19_the_moment_is_the_median(up);
     r19_the_moment_is_the_median(down);
     r19_a_lease_lasts_for_three_pauses();

@@ -30,6 +30,9 @@ static struct options {
     unsigned cancels; /* every so many waits is cancelled */
     unsigned lag;     /* a client is not served for up to so long, once in so many times */
     unsigned crash;   /* every ten seconds the holder stops */
+    unsigned sick;    /* so many clients, the last ones, cannot get the lock */
+    unsigned ails;    /* 0: their votes come too late; 1: all but one server do not hear them */
+    unsigned onset;   /* ms, until that begins */
     unsigned ttl;     /* ms */
     unsigned pause, fencing, seed;
 } with;
@@ -46,6 +49,7 @@ static const struct {
     {"dialect", &with.dialect, 0}, {"denied", &with.denied, 0},   {"cancels", &with.cancels, 0},
     {"crash", &with.crash, 0},     {"ttl", &with.ttl, 3600000},   {"lag", &with.lag, 0},
     {"pause", &with.pause, 0},     {"fencing", &with.fencing, 0}, {"seed", &with.seed, 1},
+    {"sick", &with.sick, 0},       {"ails", &with.ails, 0},       {"onset", &with.onset, 0},
 };
 
 struct message {
@@ -83,13 +87,14 @@ static struct client {
 } clients[CLIENTS];
 
 static struct mini_server servers[SERVERS];
-static uint64_t clock_us, rtt_us, released_us;
+static uint64_t clock_us, rtt_us, released_us, onset_us;
 static uint32_t dice;
 
 /* What was counted. */
 static struct figures {
     unsigned turns, attempts, commands, overtook, few, many, holders, twice, waits, gaps;
     unsigned busiest; /* the most commands of a client in a second */
+    unsigned well;    /* turns of clients that are not sick */
     uint64_t longest_us, gap_us[100000], longest_gap_us;
 } seen;
 
@@ -134,13 +139,28 @@ static struct message take(void)
     return first;
 }
 
+static int is_sick(int client)
+{
+    return (unsigned)client >= with.clients - with.sick && clock_us >= onset_us;
+}
+
+/* Votes that come after more than a quarter of the ttl are too late. */
+static uint64_t delay_of(int client)
+{
+    unsigned far = (unsigned)client >= with.clients - with.clients / 4 ? with.far : 1;
+
+    return is_sick(client) && with.ails == 0 ? with.ttl * (uint64_t)150
+                                             : (uint64_t)with.delay * far;
+}
+
 static void post(int client, int server, int back, const void *bytes, unsigned size)
 {
     struct connection *way = &connections[client][server];
-    unsigned far = (unsigned)client >= with.clients - with.clients / 4 ? with.far : 1;
-    uint64_t delay_us = (uint64_t)with.delay * far;
+    uint64_t delay_us = delay_of(client);
     struct message m;
 
+    if (is_sick(client) && with.ails == 1 && (unsigned)server != (unsigned)client % with.nodes)
+        return;
     m.at_us = clock_us + delay_us + roll((uint32_t)(delay_us * with.jitter / 100) + 1);
     if (m.at_us <= way->last_us[back])
         m.at_us = way->last_us[back] + 1;
@@ -362,6 +382,7 @@ static int overtakes(const struct waiter *w)
 static void count_turn(struct client *c, struct waiter *w)
 {
     seen.turns++;
+    seen.well += !is_sick(number_of(c));
     w->cancel_us = 0;
     seen.attempts += w->lock.priv.op.attempts;
     seen.overtook += (unsigned)overtakes(w);
@@ -547,6 +568,7 @@ static void run(void)
     clock_us = (uint64_t)1 << 40;
     dice = with.seed * 2654435769U | 1;
     released_us = 0;
+    onset_us = clock_us + with.onset * (uint64_t)MS;
     rtt_us = with.delay * 2U + with.delay * with.jitter / 100;
     if (rtt_us == 0)
         rtt_us = 1;
@@ -617,10 +639,11 @@ static void print_figures(void)
 
     printf(
         "turns %6u  attempts %5.2f  commands %6.1f  turns of a client %4u..%-4u  overtook %5.1f %%"
-        "  longest wait %5.2f  hand-off p50 %5.2f p99 %6.2f max %7.1f trips  busiest %u/s%s\n",
+        "  longest wait %5.2f  hand-off p50 %5.2f p99 %6.2f max %7.1f trips  busiest %u/s  well "
+        "%u%s\n",
         seen.turns, seen.attempts / turns, seen.commands / turns, seen.few, seen.many,
         100 * seen.overtook / turns, (double)seen.longest_us / perfect_us(), quantile_trips(50),
-        quantile_trips(99), (double)seen.longest_gap_us / (double)rtt_us, seen.busiest,
+        quantile_trips(99), (double)seen.longest_gap_us / (double)rtt_us, seen.busiest, seen.well,
         seen.twice ? "  TWICE" : "");
 }
 
@@ -716,6 +739,27 @@ static void check(unsigned i)
     ok(seen.busiest <= runs[i].busiest, "r19: %u commands of a client in a second", seen.busiest);
 }
 
+/* Waiters that cannot get the lock: from the first attempt on, or from one second on, when they stand in the queue. However many
+   there are, the others have at least half of the turns that they have without them. */
+static void r19_beside_waiters_that_cannot_get_it(const char *of_the_sick, unsigned sick)
+{
+    char words[160];
+    unsigned turns[2], i;
+
+    for (i = 0; i < 2; i++) {
+        snprintf(words, sizeof words, "hold=5000 seconds=10 ttl=2000 clients=%u sick=%u%s",
+                 4 + i * sick, i * sick, of_the_sick);
+        set(words);
+        run();
+        turns[i] = seen.well;
+        ok(seen.twice == 0 && seen.turns == seen.well, "r19:%s: %u: none of them has a turn",
+           of_the_sick, i * sick);
+    }
+    ok(turns[0] > 1000 && turns[1] * 2 >= turns[0],
+       "r19:%s: %u turns beside %u of them, %u without them", of_the_sick, turns[1], sick,
+       turns[0]);
+}
+
 int main(int argc, char **argv)
 {
     char words[1000] = "";
@@ -736,6 +780,13 @@ int main(int argc, char **argv)
         set(runs[n].words);
         run();
         check(n);
+    }
+    if (REDLOCK_FAIR && RESP_TEXT_MAX > RL_LEASE_TAIL) {
+        r19_beside_waiters_that_cannot_get_it("", 1);
+        r19_beside_waiters_that_cannot_get_it("", 60);
+        r19_beside_waiters_that_cannot_get_it(" onset=1000", 8);
+        r19_beside_waiters_that_cannot_get_it(" onset=1000", 60);
+        r19_beside_waiters_that_cannot_get_it(" ails=1 onset=1000", 16);
     }
     set("fair=0 clients=4");
     run();

@@ -473,6 +473,8 @@ static int mini_enter(struct mini_queue *q)
     struct mini_waiter *own = mini_own_entry(q), *at, *end = q->server->waiters + MINI_WAITERS;
     int place = 0;
 
+    if (mini_decimal(arguments[4]) == 0)
+        return -1; /* an invalid ttl */
     for (at = q->server->waiters; at < end && own == NULL; at++)
         if (at->key.size == 0 || at->until_us <= q->server->now_us) {
             memset(at, 0, sizeof *at);
@@ -546,7 +548,8 @@ static int mini_run_gate(struct mini_server *server, struct mini_session *sessio
     struct mini_queue q = mini_queue_of(server, session, command);
     const struct mini_key *holder = mini_found(server, q.key);
     struct mini_waiter *first = NULL;
-    int place = -1, keeps = mini_keeps_queue(&q), size;
+    int place = -1, probes = mini_decimal(command->arguments[4]) == 0, size;
+    int keeps = !probes && mini_keeps_queue(&q);
     char text[64 + sizeof holder->value];
 
     mini_track(session, q.key);
@@ -557,11 +560,11 @@ static int mini_run_gate(struct mini_server *server, struct mini_session *sessio
         place = mini_enter(&q);
     if (holder == NULL && place > 0)
         mini_tell(&q);
-    if (holder == NULL && place <= 0)
+    if (holder == NULL && place <= 0 && !probes)
         mini_leave(&q);
     if (q.changed)
         mini_wake(&q, NULL);
-    if (holder == NULL && place <= 0)
+    if (holder == NULL && place <= 0 && !probes)
         return 0;
     size = sprintf(text, "%llu %d ", place >= 0 ? (unsigned long long)mini_own_entry(&q)->since : 0,
                    place > 0 ? place : 0);
@@ -732,11 +735,10 @@ unsigned mini_run(struct mini_server *server, struct mini_session *session,
     else if (server->password != NULL && !session->known)
         strcpy(reply, "-NOAUTH Authentication required.\r\n");
     else if (!mini_has_script(server, command))
-        strcpy(reply,
-               server->no_hash != NULL ? server->no_hash
-               : server->no_native
-                   ? "-NOPERM this user has no permissions to run the 'evalsha' command\r\n"
-                   : "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+        strcpy(reply, server->no_hash != NULL ? server->no_hash
+                      : server->no_native
+                          ? "-NOPERM this user has no permissions to run the 'evalsha' command\r\n"
+                          : "-NOSCRIPT No matching script. Please use EVAL.\r\n");
     else if (command->queues && command->kind != 'D' &&
              mini_run_gate(server, session, command, reply))
         ;
@@ -830,7 +832,7 @@ struct mini_script {
 
 /* The sha1sums of scripts that the library sends as such, and what was found in their texts. */
 static const char *const mini_hashes[] = {"5b289f64598f641e3f0633355a623d508403703b",
-                                          "8ecdde479813c5bf354598a81010e6885d60d96c",
+                                          "46570aaa92721df43a7ccf54d0746190fb107152",
                                           "dcadb401519315d66231805b29d89a6131a6edef"};
 enum { MINI_HASHES = sizeof mini_hashes / sizeof *mini_hashes };
 static struct mini_script mini_hashed[MINI_HASHES]; /* delete, gate, leave */

@@ -410,8 +410,19 @@ R19|redlock.c|s/rl_may_queue\(c, lock\) && rl_notifies\(node\) &&/rl_may_queue(c
 R19|redlock.c|s/ && !node->priv.no_queue;/;/|and so does one that keeps none
 R19|node.c|s/node->priv.no_queue = RL_TOO_OLD;/;/|as servers before Redis 6.2
 R19|redlock.c|s/rl_may_queue\(c, lock\) && rl_queue_begin\(c, lock\) != 0/rl_may_queue(c, lock) \&\& lock->priv.fair.entered == 0 \&\& rl_queue_begin(c, lock) != 0/|each attempt begins anew
-R19|redlock.c|s/rl_clear\(&lock->priv.unsent, lock->priv.fair.refused\);[^\n]*/;/|a node that has refused it at the gate is sent no rollback
-R19|redlock.c|s/if \(rl_has_gate\(c, lock, node\) && !lock->priv.op.cancelled\)/if (0)/|a rollback puts the waiter back
+R19|wait.c|s/rl_clear\(&lock->priv.unsent, lock->priv.fair.refused\);[^\n]*/;/|a node that has refused it at the gate is sent no rollback
+R19|redlock.c|s/if \(rl_has_gate\(c, lock, node\) && rl_others_had_it\(lock\)\)/if (0)/|a rollback puts the waiter back
+R19|redlock.c|s/if \(rl_has_gate\(c, lock, node\) && rl_others_had_it\(lock\)\)/if (rl_has_gate(c, lock, node))/|but one that cannot get the lock leaves the queue
+R19|wait.c|s/lock->priv.fair.since_ms = 0;(\s+lock->priv.fair.began_us)/;$1/|and gives up its place
+R19|wait.c|s/memset\(lock->priv.fair.since_on, 0, sizeof lock->priv.fair.since_on\);(\s+lock->priv.fair.since_ms = 0)/;$1/|also that of the last attempt
+R19|wait.c|s/lock->priv.fair.began_us = c->priv.now_us;/;/|it has waited since then
+R19|wait.c|s/ else if \(rl_is_quorum\(c, lock->priv.attempt.asked\)\) / else /|unless it has asked too few nodes
+R19|wait.c|s/if \(lock->priv.outcome != REDLOCK_PENDING && !rl_others_had_it\(lock\)\)\s+return 1;//|then it only asks whether a quorum replies in time
+R19|wait.c|s/return rl_quorum_rtt_us\(c\) > rl_vote_max_us\(lock\);/return 0;/|so does one that is too far away, first
+R19|wait.c|s/if \(rl_probe_succeeded\(lock\)\)\s+return 0;//|until it has been in time
+R19|wait.c|s/lock->priv.fair.lease_ms = 0;/;/|the gate then refuses it in any case
+R19|wait.c|s/if \(rl_probe_succeeded\(lock\)\) \{/if (0) {/|an attempt follows at once
+R19|wait.c|s/lock->priv.op.attempts--;/;/|such a question is no attempt
 R19|redlock.c|s/return rl_is_fair\(c, lock\) \? RL_LEAVE : RL_DELETE;/return RL_DELETE;/|a release leaves the queue, and tells
 R19|redlock.c|s/rl_keep_release\(owed, lock, [^;]*;/rl_keep_release(owed, lock, RL_DELETE);/|one that is repeated, too
 R19|redlock.c|s/same, command, RL_NO_REPLY/same, RL_DELETE, RL_NO_REPLY/|and one whose reply is dropped
@@ -485,7 +496,7 @@ R19|wait.c|s/ \| lock->priv.fair.is_free\) != 0/) != 0/|also one that waits for 
 R19|wait.c|s/\(rl_is_queued\(lock\) && lock->priv.fair.place <= 1\)\);/0);/|and one of the first two, which may be told now
 R19|wait.c|s/if \(rl_is_queued\(lock\)\)(\s+)rl_queue_heeds/if (0)$1rl_queue_heeds/|a waiter in the queue heeds what it is told
 R19|redlock.c|s/(if \(REDLOCK_FAIR\)\s+)lock->priv.fair.entered = 0; \/\* each/$1; \/* each/|one that has the lock waits no more
-R19|redlock.c|s/(R19 \*\/\s+)rl_queue_again\(c, lock\);/$1/|a rollback puts the waiter back at the agreed moment
+R19|wait.c|s/(lock->priv.fair.refused\);\s+)rl_queue_again\(c, lock\);/$1/|a rollback puts the waiter back at the agreed moment
 R19|redlock.c|s/(rl_extra_keys\(lock\) > 0) \|\| rl_is_fair\(c, lock\)\)/$1)/|it does not delete natively then
 R19|redlock.c|s/rl_set\(&lock->priv.fair.entered, sent\);/;/|nodes that may have the name are known
 R19|redlock.c|s/holder = rl_queue_refused\(lock, node\);/;/|what a gate replies is read

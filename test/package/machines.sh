@@ -24,7 +24,7 @@ posix() {
     for test in resp_test $lock_tests sim fake_test net_test server_test node_test url_test; do
         # the linker warns that getaddrinfo in a static program needs libc's shared objects; it is shown only after a failure
         # shellcheck disable=SC2086 # a list of words
-        "$@" $warn -D_POSIX_C_SOURCE=200809L -static test/*/"$test"*.c test/engine/fake.c test/engine/mini.c test/lib/servers.c extra/url.c \
+        "$@" $warn -D_POSIX_C_SOURCE=200809L -static test/*/"$test"*.c test/engine/fake.c test/engine/mini.c test/lib/servers.c test/lib/proxy.c extra/url.c \
             $core net.c -o "$build/$name/$test" 2>"$build/log" || { cat "$build/log"; return 1; }
     done
     echo "$name:"

@@ -3,11 +3,13 @@
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
+#include "proxy.h"
 #include "redlock.h"
 #include "servers.h"
 #include "side.h"
 #include "tap.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -620,6 +622,79 @@ static void r19_dead_waiters(void)
     end_waiters();
 }
 
+/* A child process with waiters behind a network that delays all bytes. Their votes may take 15 ms, so hardly an attempt of these
+   waiters can succeed. */
+static pid_t begin_slow_waiters(struct proxy *proxies)
+{
+    struct redlock_settings fair = patient;
+    pid_t parent = getpid(), child;
+    unsigned i, n;
+
+    fflush(stdout);
+    child = fork();
+    if (child != 0)
+        return child;
+    end_with(parent);
+    fair.fair = 1;
+    for (i = 0; i < WAITERS; i++) {
+        begin(&waiters[i], 5, &fair);
+        for (n = 0; n < 5; n++)
+            waiters[i].nodes[n].address = proxies[n].address;
+        waiters[i].lock.ttl_ms = 60;
+        redlock_acquire_start(&waiters[i].client, &waiters[i].lock, 600000);
+    }
+    for (;;)
+        for (i = 0; i < WAITERS; i++) {
+            serve(&waiters[i].client, 2);
+            if (waiters[i].lock.status != REDLOCK_PENDING)
+                redlock_acquire_start(&waiters[i].client, &waiters[i].lock, 600000);
+        }
+}
+
+static unsigned turns_in(struct side *side, long ms)
+{
+    long until = now_ms() + ms;
+    unsigned turns = 0;
+
+    while (now_ms() < until)
+        if (acquire(side, 20000) == REDLOCK_OK) {
+            turns++;
+            release(side);
+        }
+    return turns;
+}
+
+/* The link of one site is slow: it costs the others less than half of their turns. */
+static void r19_a_slow_site(void)
+{
+    static struct proxy proxies[5];
+    struct redlock_settings fair = patient;
+    unsigned i, without = 0, beside = 0, tries;
+    pid_t network, slow;
+
+    for (i = 0; i < 5; i++) {
+        proxies[i].to = servers[i].port;
+        proxies[i].mode = PROXY_DELAY;
+    }
+    network = proxies_start(proxies, 5);
+    fair.fair = 1;
+    begin(&holder, 5, &fair);
+    for (tries = 0; tries < 3 && (without == 0 || beside * 2 < without); tries++) {
+        without = turns_in(&holder, 1000);
+        slow = begin_slow_waiters(proxies);
+        turns_in(&holder, 1000);
+        beside = turns_in(&holder, 1000);
+        kill(slow, SIGKILL);
+        waitpid(slow, NULL, 0);
+    }
+    ok(without > 0 && beside * 2 >= without,
+       "r19: %u turns in a second beside %d waiters that cannot get it, %u without them", beside,
+       WAITERS, without);
+    kill(network, SIGKILL);
+    waitpid(network, NULL, 0);
+    end(&holder);
+}
+
 /* Holders that know no queue. */
 static void r19_a_foreign_holder(void)
 {
@@ -938,6 +1013,7 @@ int main(void)
         r19_a_release_that_is_denied();
         r19_without_memory();
         r19_dead_waiters();
+        r19_a_slow_site();
         r19_a_foreign_holder();
         r19_dead_nodes();
         r19_another_key_is_left_alone("a lock", "SET", "token", NULL, "90000", "GET");
