@@ -369,6 +369,7 @@ void begin_client_again(struct client *c, unsigned listed)
             violated("a lock is in progress after redlock_deinit");
         c->records[i].what = ' ';
         c->records[i].check_us = 0;
+        c->records[i].releases = 0; /* its release may be complete, and was not taken */
         if (lock->valid_until_us != 0 && listed != former)
             begin_lock(c, i);
         else if (lock->valid_until_us != 0 && !c->records[i].handed_off && roll(2) == 0)
