@@ -17,6 +17,8 @@ SAN = -fsanitize=address,undefined -fno-sanitize-recover=all
 CFLAGS ?= -O2 -g
 CPPFLAGS ?=
 LDFLAGS ?=
+# The system that the library is for: macOS names shared libraries in another way.
+SYSTEM := $(shell uname -s 2>/dev/null)
 LIMITS = # -DREDLOCK_NODES_MAX=12 ... for the library; the installed headers tell programs
 
 .DELETE_ON_ERROR:
@@ -44,7 +46,7 @@ $(B)/%.o: %.c $(HEADERS) $(B)/flags
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(LIMITS) $(WARNINGS) -c $< -o $@
 
 # Compiles and links again after a change of the flags: the installed headers must match the objects.
-FLAGS = $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(LIMITS) $(WARNINGS) TLS=$(TLS) $(MBEDTLS_PREFIX)
+FLAGS = $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(LIMITS) $(WARNINGS) TLS=$(TLS) $(MBEDTLS_PREFIX) $(if $(filter Darwin,$(SYSTEM)),$(LIBDIR))
 $(B)/flags: always
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(FLAGS)' | cmp -s - $@ || printf '%s\n' '$(FLAGS)' > $@
@@ -52,17 +54,26 @@ always:
 
 $(B)/libredlock.a: $(LIB:%.c=$(B)/%.o) $(B)/extra/url.o
 	rm -f $@
-	$(AR) rcsD $@ $^
+	$(AR) rcsD $@ $^ 2>/dev/null || $(AR) rcs $@ $^ # D, for the same bytes each time, is not known to each ar
 
 VERSION := $(shell sed -n 's/^\#define REDLOCK_VERSION "\(.*\)"/\1/p' redlock.h)
 # MAJOR.MINOR: a minor version may change the sizes of the structs, which the callers own.
+ifeq ($(SYSTEM),Darwin) # a program remembers the whole path
+SONAME = libredlock.$(basename $(VERSION)).dylib
+SHARED = $(B)/libredlock.$(VERSION).dylib
+UNVERSIONED = libredlock.dylib
+NAMED = '-Wl,-install_name,$(LIBDIR)/$(SONAME)'
+else
 SONAME = libredlock.so.$(basename $(VERSION))
 SHARED = $(B)/libredlock.so.$(VERSION)
+UNVERSIONED = libredlock.so
+NAMED = -Wl,-soname,$(SONAME)
+endif
 
 shared: $(SHARED) ## build the shared library
 $(SHARED): $(LIB) extra/url.c $(HEADERS) $(B)/flags
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(LIMITS) $(WARNINGS) -fPIC -shared $(LDFLAGS) -Wl,-soname,$(SONAME) $(LIB) extra/url.c -o $@ -pthread
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(LIMITS) $(WARNINGS) -fPIC -shared $(LDFLAGS) $(NAMED) $(LIB) extra/url.c -o $@ -pthread
 
 # ---- The program ----------------------------------------------------------------------------
 
@@ -129,13 +140,13 @@ install-lib: $(B)/libredlock.a $(SHARED) ## PREFIX=, LIBDIR=, DESTDIR=, LIMITS=:
 	install -m 644 $(B)/libredlock.a "$(DESTDIR)$(LIBDIR)"
 	install -m 755 $(SHARED) "$(DESTDIR)$(LIBDIR)"
 	ln -sf $(notdir $(SHARED)) "$(DESTDIR)$(LIBDIR)/$(SONAME)"
-	ln -sf $(SONAME) "$(DESTDIR)$(LIBDIR)/libredlock.so"
+	ln -sf $(SONAME) "$(DESTDIR)$(LIBDIR)/$(UNVERSIONED)"
 	libdir='$(LIBDIR)'; case $$libdir in '$(PREFIX)'/*) libdir='$${prefix}'$${libdir#'$(PREFIX)'} ;; esac; \
 	    sed "s|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$$libdir|; s|@INCLUDEDIR@|\$${prefix}/include|; s|@VERSION@|$(VERSION)|; s|@LIBS@|-pthread|; \
 	        /^[a-z]*=/ s| |\\\\ |g" packaging/redlock.pc.in > $(B)/redlock.pc
 	install -m 644 $(B)/redlock.pc "$(DESTDIR)$(LIBDIR)/pkgconfig"
 	up=$$(echo "$(LIBDIR)/cmake/redlock" | sed 's|^/||; s|[^/][^/]*|..|g'); for file in redlockConfig redlockConfigVersion; do \
-	    sed "/@.*@/ { s|@UP@|$$up|; s|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|; }" packaging/cmake/$$file.cmake.in \
+	    sed "/@.*@/ { s|@UP@|$$up|; s|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|; s|@SHARED@|$(UNVERSIONED)|; }" packaging/cmake/$$file.cmake.in \
 	        > $(B)/$$file.cmake && install -m 644 $(B)/$$file.cmake "$(DESTDIR)$(LIBDIR)/cmake/redlock" || exit 1; \
 	done
 
@@ -147,6 +158,18 @@ install: install-lib $(B)/redlock man ## the same with MANDIR=: also the program
 	find $(MAN) -type f -exec install -m 644 {} "$(DESTDIR)$(MANDIR)/man3" \;
 	find $(MAN) -type l -exec cp -RP {} "$(DESTDIR)$(MANDIR)/man3" \;
 	install -m 644 $(B)/man/man7/redlock.7 "$(DESTDIR)$(MANDIR)/man7"
+
+# clang in zig has the headers of macOS and a linker for it.
+ZIG = zig
+MACOS = x86_64-macos aarch64-macos
+cross: ## ZIG=path: library and program for macOS on x86_64 and arm64, compiled, linked and installed with zig, not run
+	@command -v '$(ZIG)' >/dev/null || { echo 'cross: the compiler zig is missing: install it, or name it with ZIG=path' >&2; exit 1; }
+	for target in $(MACOS); do \
+	    $(MAKE) -s B=$(B)/$$target SYSTEM=Darwin CC="$(ZIG) cc -target $$target" AR='$(ZIG) ar' CFLAGS=-O2 LDFLAGS= \
+	        WARNINGS='$(WARN)' install DESTDIR='$(abspath $(B))'/$$target/root && \
+	    $(ZIG) cc -target $$target -I$(B)/$$target/root$(PREFIX)/include/redlock examples/lock.c -L$(B)/$$target/root$(LIBDIR) -lredlock \
+	        -o $(B)/$$target/lock || exit 1; \
+	done
 
 # One file that compiles alone beside its redlock.h. net.c comes first: it defines the feature macros, which must happen before
 # the first system header.
@@ -167,21 +190,24 @@ $(ONE_CORE): $(ONE)
 # the single files, the man pages, the checksums of all files. Its own checksum is in a file beside it. All files have the date of
 # the newest release in CHANGELOG.md: tools complain about 1970.
 RELEASE = redlock-$(VERSION)
+TAR = tar
+SHA256SUM = $(shell command -v sha256sum >/dev/null 2>&1 && echo sha256sum || echo shasum -a 256)
 DATE = $(shell sed -n 's/^\#\# [0-9.]*, \(20[0-9-]*\)$$/\1/p' CHANGELOG.md | head -n 1)
 release: $(ONE) $(ONE_CORE) man ## a tarball with all sources, the single files, man pages and checksums, in build
+	@$(TAR) --version | grep -q GNU || { echo 'release: tar must be that of GNU: TAR=gtar for instance' >&2; exit 1; }
 	rm -rf $(B)/$(RELEASE)
 	mkdir -p $(B)/$(RELEASE)/single $(B)/$(RELEASE)/man/man1
 	tools/files.sh > $(B)/$(RELEASE).files
 	@# Not through a pipe: a listed file that is missing must end the build.
-	tar -c -T $(B)/$(RELEASE).files -f $(B)/$(RELEASE).tar
-	tar -x -f $(B)/$(RELEASE).tar -C $(B)/$(RELEASE)
+	$(TAR) -c -T $(B)/$(RELEASE).files -f $(B)/$(RELEASE).tar
+	$(TAR) -x -f $(B)/$(RELEASE).tar -C $(B)/$(RELEASE)
 	rm $(B)/$(RELEASE).tar
 	cp $(ONE) $(ONE_CORE) $(B)/single/redlock.h $(B)/$(RELEASE)/single
 	cp -RP $(B)/man/. $(B)/$(RELEASE)/man
 	cp cli/redlock.1 $(B)/$(RELEASE)/man/man1
-	cd $(B)/$(RELEASE) && find . -type f | sed 's|^\./||' | LC_ALL=C sort | xargs sha256sum > ../SHA256SUMS && mv ../SHA256SUMS .
-	LC_ALL=C tar --format=ustar --sort=name --mtime='$(DATE) UTC' --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -C $(B) -c $(RELEASE) | gzip -n -9 > $(B)/$(RELEASE).tar.gz
-	cd $(B) && sha256sum $(RELEASE).tar.gz > $(RELEASE).tar.gz.sha256
+	cd $(B)/$(RELEASE) && find . -type f | sed 's|^\./||' | LC_ALL=C sort | xargs $(SHA256SUM) > ../SHA256SUMS && mv ../SHA256SUMS .
+	LC_ALL=C $(TAR) --format=ustar --sort=name --mtime='$(DATE) UTC' --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -C $(B) -c $(RELEASE) | gzip -n -9 > $(B)/$(RELEASE).tar.gz
+	cd $(B) && $(SHA256SUM) $(RELEASE).tar.gz > $(RELEASE).tar.gz.sha256
 
 include test/test.mk bench/bench.mk
 

@@ -299,6 +299,7 @@ test-check: deps-programs $(B)/redlock test/cli/check_test.c test/lib/servers.c 
 test-vendor: deps-vendor $(ONE) release ## the library as users build it: single file, install, CMake, Meson
 	prove -e sh test/package/vendor.sh :: $(B) $(VERSION) $(LIB)
 	prove -e sh test/package/packages.sh :: $(B) $(VERSION) $(LIB)
+	prove -e sh test/package/macos.sh :: $(B) $(VERSION)
 
 test-debian: deps-debian release ## the Debian packages of packaging/debian: dpkg-buildpackage, lintian, a program that uses them
 	prove -e sh test/package/debian.sh :: $(B) $(VERSION)

@@ -49,7 +49,7 @@ machines='board qemu-s390x-static:qemu-user-static musl-gcc:musl-tools
  /usr/lib32/libc.a:libc6-dev-i386 gcc_32_bits'
 vendor='clang tls arm-none-eabi-gcc:gcc-arm-none-eabi tcc:tcc musl-gcc:musl-tools cmake:cmake meson:meson pkg-config:pkg-config git:git
  /usr/lib/python3/dist-packages/yaml:python3-yaml /usr/lib/python3/dist-packages/kconfiglib.py:python3-kconfiglib
- /usr/include/x86_64-linux-gnu/gnu/stubs-32.h:libc6-dev-i386'
+ /usr/include/x86_64-linux-gnu/gnu/stubs-32.h:libc6-dev-i386 original-awk:original-awk'
 loops='valgrind pkg-config:pkg-config /usr/include/uv.h:libuv1-dev /usr/include/ev.h:libev-dev
  /usr/include/event2/event.h:libevent-dev /usr/include/glib-2.0/glib.h:libglib2.0-dev
  /usr/include/systemd/sd-event.h:libsystemd-dev'
