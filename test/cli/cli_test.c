@@ -2569,6 +2569,49 @@ static void listed_twice(void)
     no_key_left("then");
 }
 
+/* The addresses of these servers, each a letter from "a" on, for -N. */
+static const char *letters(const char *names)
+{
+    static char lists[2][300];
+    static unsigned turn;
+    char *list = lists[turn++ % 2];
+
+    for (list[0] = '\0'; *names != '\0'; names++)
+        snprintf(list + strlen(list), sizeof lists[0] - strlen(list), "%s%s",
+                 list[0] != '\0' ? "," : "", servers[*names - 'a'].address);
+    return list;
+}
+
+/* Clients with these two lists want one lock. The first gets it on a bare majority: the servers `down` are down, and come back.
+   Returns the exit status of the second. */
+static int second_of_lists(const char *first, const char *down, const char *second)
+{
+    const char *each;
+
+    ask_all("FLUSHALL");
+    for (each = down; *each != '\0'; each++)
+        server_kill(&servers[*each - 'a']);
+    is_int(redlock("acquire", "-q", "-n", "-t", "600", "-N", letters(first), "x", NULL), 0,
+           "a client with the servers %s has the lock", first);
+    for (each = down; *each != '\0'; each++)
+        server_restart(&servers[*each - 'a']);
+    return redlock("acquire", "-q", "-n", "-t", "600", "-N", letters(second), "x", NULL);
+}
+
+/* What docs/servers.md says of a list that changes. */
+static void lists_that_change(void)
+{
+    nodes(5);
+    is_int(second_of_lists("abc", "c", "abcd"), 75, "one more of three: not for a second client");
+    is_int(second_of_lists("abcd", "d", "abcde"), 75, "one more of four");
+    is_int(second_of_lists("abcde", "ad", "abcd"), 75, "one fewer of five");
+    is_int(second_of_lists("abcd", "a", "abc"), 75, "one fewer of four");
+    is_int(second_of_lists("abc", "c", "abcde"), 0, "two more: two have the lock");
+    is_int(second_of_lists("abc", "a", "abd"), 0, "one in place of another: two have the lock");
+    ask_all("FLUSHALL");
+    no_key_left("then");
+}
+
 /* A server that is listed twice counts once, also where nodes are only asked: the lock is on one server of two, of a list of three. */
 static void counted_once(void)
 {
@@ -5291,6 +5334,7 @@ static const struct scenario {
     {"works_again", works_again},
     {"late_renewal", late_renewal},
     {"listed_twice", listed_twice},
+    {"lists_that_change", lists_that_change},
     {"terminals", terminals},
     {"terminal_comes_back", terminal_comes_back},
     {"terminal_hangs_up", terminal_hangs_up},
