@@ -565,10 +565,13 @@ static int net_entropy(void *context, void *bytes, size_t size)
 }
 
 /* ppoll() if there is one, with microseconds, because a notified waiter retries within less than a
-   millisecond; else poll(). poll() rounds up, because waking up too early would only spin. */
+   millisecond; else poll(). poll() rounds up, because waking up too early would only spin.
+   Neither counts the time for which the machine is suspended, as the clock of the library does. So
+   a wait ends after a second at most: then the caller reads the clock, and renews a lock, or sees
+   that it is lost, within a second of the resume. */
 static int net_poll(struct pollfd *fds, unsigned count, uint64_t timeout_us)
 {
-    uint64_t most_us = 60000000, us = timeout_us < most_us ? timeout_us : most_us;
+    uint64_t most_us = 1000000, us = timeout_us < most_us ? timeout_us : most_us;
 
 #ifdef NET_PPOLL
     struct timespec time;

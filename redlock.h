@@ -471,7 +471,8 @@ REDLOCK_API struct redlock_lock *redlock_next_completed(struct redlock_client *c
 
 /* One turn of a loop that has nothing else to wait for: redlock_tick; then, if no lock is complete,
    waits with io->wait until a node is ready, the next tick is due, or longest_us has passed
-   (REDLOCK_NEVER: no limit), and handles the events. Returns as redlock_next_completed does. */
+   (REDLOCK_NEVER: no limit), and handles the events. It may wait for less: redlock_posix() does for a
+   second at most. Returns as redlock_next_completed does. */
 REDLOCK_API struct redlock_lock *redlock_turn(struct redlock_client *client, uint64_t longest_us);
 
 /* ---- The system below: for authors of an I/O table ------------------------------------------- */

@@ -121,10 +121,13 @@ TORTURED = socket setsockopt connect getsockopt getpeername getsockname send rec
            clock_gettime getrandom open read getaddrinfo if_indextoname pthread_atfork
 WRAPS = $(TORTURED:%=-Wl,--wrap=%)
 
-test-torture: test/servers/torture_test.c test/lib/side.h test/lib/servers.c $(LIB) $(HEADERS) deps-programs
+SUSPEND = poll ppoll clock_gettime
+test-torture: test/servers/torture_test.c test/servers/suspend_test.c test/lib/side.h test/lib/servers.c $(LIB) $(HEADERS) deps-programs
 	@mkdir -p $(B)/torture
 	gcc $(SAN) -O1 -g $(WARN) $(POSIX) -I. -Itest/lib -Itest/engine $< test/lib/servers.c $(LIB) $(WRAPS) -o $(B)/torture/torture_test
-	prove -e '' $(B)/torture/torture_test
+	gcc $(SAN) -O1 -g $(WARN) $(POSIX) -I. -Itest/lib -Itest/engine test/servers/suspend_test.c test/lib/servers.c $(LIB) $(SUSPEND:%=-Wl,--wrap=%) -o $(B)/torture/suspend_test
+	gcc $(SAN) -O1 -g $(WARN) $(POSIX) -DREDLOCK_WITHOUT_PPOLL -I. -Itest/lib -Itest/engine test/servers/suspend_test.c test/lib/servers.c $(LIB) $(SUSPEND:%=-Wl,--wrap=%) -o $(B)/torture/suspend_poll_test
+	prove -e '' $(B)/torture/torture_test $(B)/torture/suspend_test $(B)/torture/suspend_poll_test
 
 # net.c on systems without some functions and flags of Linux: without each of these, and without all.
 LACKS = GETRANDOM GETENTROPY PPOLL SOCK_CLOEXEC CLOCK_BOOTTIME MSG_NOSIGNAL IF_NAMETOINDEX

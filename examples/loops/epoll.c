@@ -8,6 +8,8 @@
    * A forked child shares the epoll: let it close its descriptor of that before detach, which would stop the parent's watching.
    * Timeouts are whole milliseconds. Round up: 0 would spin.
    * An event of a connection may follow, in the batch of epoll_wait, one that has led to detach: free the adapter after the batch.
+   * The clock of the library counts the time for which the machine is suspended; the timeout of epoll_wait does not. So none is
+     longer than a second, and a lock is renewed, or reported as lost, within a second of the resume.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -96,7 +98,7 @@ static int redlock_epoll_before_sleep(struct redlock_epoll *adapter)
     redlock_epoll_deliver(adapter, completed);
     if (wait_us == REDLOCK_NEVER)
         return -1;
-    return wait_us < 60000000 ? (int)((wait_us + 999) / 1000) : 60000;
+    return wait_us < 1000000 ? (int)((wait_us + 999) / 1000) : 1000; /* the last pitfall */
 }
 #endif
 

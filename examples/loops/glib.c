@@ -9,6 +9,8 @@
    * `done` is called in dispatch, because your code must not run the loop (for a dialog, say) inside prepare. Meanwhile the
      source must be served, or the lock is lost: so it may recurse.
    * Timeouts are whole milliseconds. Round up: 0 would spin.
+   * The clock of the library counts the time for which the machine is suspended; the timers of GLib do not. So none is
+     longer than a second, and a lock is renewed, or reported as lost, within a second of the resume.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -89,7 +91,7 @@ static gboolean redlock_glib_before_sleep(GSource *source, gint *wait_ms)
     if (wait_us == REDLOCK_NEVER)
         *wait_ms = -1;
     else
-        *wait_ms = wait_us < 60000000 ? (gint)((wait_us + 999) / 1000) : 60000;
+        *wait_ms = wait_us < 1000000 ? (gint)((wait_us + 999) / 1000) : 1000; /* the last pitfall */
     return wait_us == 0 || redlock_glib_has_completed(adapter);
 }
 

@@ -7,6 +7,8 @@
    * Stop a watcher before its descriptor is closed, and before it is set to other events.
    * Timers count from the loop's cached time, which is that of the last wake-up: call ev_now_update first.
    * Timers are doubles, in seconds.
+   * The clock of the library counts the time for which the machine is suspended; the timers of libev do not. So none is
+     longer than a second, and a lock is renewed, or reported as lost, within a second of the resume.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -96,6 +98,8 @@ static void redlock_libev_before_sleep(struct ev_loop *loop, ev_prepare *prepare
         wait_us = 0; /* `done` may start an operation */
     for (i = 0; i < adapter->count; i++)
         redlock_libev_watch_node(adapter, i);
+    if (wait_us > 1000000 && wait_us != REDLOCK_NEVER)
+        wait_us = 1000000; /* the last pitfall */
     ev_timer_stop(loop, &adapter->timer);
     if (wait_us != REDLOCK_NEVER) {
         ev_now_update(loop);

@@ -9,6 +9,8 @@
      runs last in the batch.
    * A timer that has fired is off.
    * A forked child shares the loop's epoll: let it call event_reinit before detach, which would stop the parent's watching.
+   * The clock of the library counts the time for which the machine is suspended; the timers of libevent do not. So none is
+     longer than a second, and a lock is renewed, or reported as lost, within a second of the resume.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -108,6 +110,8 @@ static void redlock_libevent_turn(evutil_socket_t fd, short ready, void *context
         wait_us = 0; /* `done` may start an operation */
     for (i = 0; i < adapter->count; i++)
         redlock_libevent_watch_node(adapter, i);
+    if (wait_us > 1000000 && wait_us != REDLOCK_NEVER)
+        wait_us = 1000000; /* the last pitfall */
     wait.tv_sec = (time_t)(wait_us / 1000000);
     wait.tv_usec = (suseconds_t)(wait_us % 1000000);
     if (wait_us == REDLOCK_NEVER)

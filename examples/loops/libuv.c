@@ -9,6 +9,8 @@
    * A failed connection is reported as an error, and libuv has stopped watching it by then.
    * A forked child shares the loop's epoll: let it call uv_loop_fork before detach, which would stop the parent's watching.
    * Timers are whole milliseconds. Round up: 0 would spin.
+   * The clock of the library counts the time for which the machine is suspended; the timers of libuv do not. So none is
+     longer than a second, and a lock is renewed, or reported as lost, within a second of the resume.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -114,6 +116,8 @@ static void redlock_libuv_before_sleep(uv_prepare_t *prepare)
         wait_us = 0; /* `done` may start an operation */
     for (i = 0; i < adapter->count; i++)
         redlock_libuv_watch_node(adapter, i);
+    if (wait_us > 1000000 && wait_us != REDLOCK_NEVER)
+        wait_us = 1000000;         /* the last pitfall */
     uv_update_time(adapter->loop); /* otherwise the timer counts from the end of the last sleep */
     if (wait_us == REDLOCK_NEVER)
         uv_timer_stop(&adapter->timer);

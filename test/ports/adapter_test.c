@@ -182,6 +182,13 @@ static void loop_forked(void)
 #define WAKE() (void)0
 #endif
 
+/* Whether its timer counts a suspend, as the clock of the library does. */
+#if defined(LOOP_sd_event) || defined(LOOP_descriptor)
+enum { COUNTS_SUSPEND = 1 };
+#else
+enum { COUNTS_SUSPEND = 0 };
+#endif
+
 /* After detach, before the memory of the adapter is used again. */
 #ifdef LOOP_libuv
 #define REST() uv_run(loop, UV_RUN_NOWAIT)
@@ -433,6 +440,26 @@ static void detaches_in_a_batch(void)
 }
 #endif
 
+/* A lock of 20 s is renewed each 7 s. The loop sleeps for less: a timer that does not count a suspend would wake it too late. */
+static void sleeps_for_a_second(void)
+{
+    long start, before, longest = 0;
+
+    begin(count_it);
+    turn_until(1);
+    redlock_auto_extend_start(CLIENT, &lock, REDLOCK_NO_LIMIT);
+    WAKE();
+    for (start = now_ms(); now_ms() < start + 2500;) {
+        before = now_ms();
+        loop_turn();
+        if (longest < now_ms() - before)
+            longest = now_ms() - before;
+    }
+    ok(longest > 500 && longest < 5000, "a turn takes about a second at most: %ld ms", longest);
+    redlock_release(CLIENT, &lock, 5000);
+    call(detach)(&adapter);
+}
+
 int main(void)
 {
     servers_start(servers, NODES, NULL);
@@ -445,6 +472,8 @@ int main(void)
     done_runs_the_loop();
     another_source_releases();
     detaches_in_a_batch();
+    if (!COUNTS_SUSPEND)
+        sleeps_for_a_second();
     is_int((int)servers_keys_left("*", 10000), 0, "no key is left");
     return done_testing();
 }
