@@ -18,13 +18,24 @@ static char holder[256];
 /*@ assigns lock->priv.round.taken, lock->holder_left_ms, holder[0 .. 255] \from item->text[0 .. RESP_TEXT_MAX]; */
 static void rl_note_holder(struct redlock_lock *lock, const struct resp_item *item, const char *at);
 
+static struct redlock_lock lock;
+
+/* The trie of waiters is not proved: the lock may stand in it, and may be found. */
+/*@ assigns c->priv.waiters \from c, lock; */
+void rl_waiter_add(struct redlock_client *c, struct redlock_lock *lock);
+/*@ assigns \nothing; */
+void rl_waiter_remove(struct redlock_lock *lock);
+/*@ assigns \result \from c->priv.waiters, &lock; ensures \result == \null || \result == &lock; */
+static struct redlock_lock *rl_first_waiter(struct redlock_client *c, uint32_t hash);
+/*@ assigns \result \from \nothing; ensures \result == \null; */
+static struct redlock_lock *rl_next_waiter(const struct redlock_lock *first, const struct redlock_lock *lock);
+
 #include "redlock.c"
 #include "hold.c"
 #include "wait.c"
 
 static struct redlock_client client;
 static struct redlock_node node;
-static struct redlock_lock lock;
 static char key[REDLOCK_KEY_MAX], label[REDLOCK_LABEL_MAX + 1];
 static const struct redlock_key extra = {key, 1};
 
@@ -115,6 +126,13 @@ unsigned rl_without_vote(const struct redlock_client *c, unsigned nodes)
 {
     (void)c;
     return any_of(0, nodes);
+}
+
+uint32_t rl_hash(const void *bytes, size_t known, uint32_t size)
+{
+    (void)bytes, (void)known, (void)size;
+    //@ check bytes: known == 0 || \valid_read((const uint8_t *)bytes + (0 .. known - 1));
+    return any_of(1, UINT32_MAX);
 }
 
 void rl_track(struct redlock_client *c, unsigned nodes)
@@ -275,6 +293,7 @@ static void any_client(void)
     client.priv.quorum_us = any_time();
     client.priv.wanted = any_nodes();
     client.priv.owes = (uint8_t)any_of(0, 1);
+    client.priv.waiters = &lock;
     /*@ loop unroll 5; */
     for (list = RL_LINE; list <= RL_DONE; list++) {
         rl_list(&client, list)->first = NULL;
@@ -317,8 +336,6 @@ static void any_lock(unsigned state, unsigned list)
         rl_list(&client, list)->first = &lock;
         rl_list(&client, list)->end = &lock.priv.next;
     }
-    memset(&lock.priv.waiter, 0, sizeof lock.priv.waiter);
-    client.priv.waiters = NULL;
     memset(&lock.priv.heap, 0, sizeof lock.priv.heap);
     client.priv.first_due = due[list != RL_NOWHERE ? any_of(0, 1) : 0];
     lock.priv.outcome = (int8_t)(1 - (int)any_of(0, 16));
@@ -387,8 +404,6 @@ static void any_lock(unsigned state, unsigned list)
     lock.extended = (uint16_t)any_of(0, UINT16_MAX);
     lock.valid_until_us = any_time();
     lock.fencing_token = any_time();
-    if (list != RL_NOWHERE && list != RL_DONE && any_of(0, 1))
-        rl_waiter_add(&client, &lock);
 }
 
 static void check_lock(void)

@@ -197,7 +197,7 @@ fi
 if is_asked engine; then
 engine() {
     # shellcheck disable=SC2086 # a list of words
-    "$@" engine "$source" "$folder/none" "$defines" -eva-slevel $level $flags
+    "$@" engine "$source" "$folder/none" "$defines" -eva-slevel $level -eva-use-spec rl_waiter_add,rl_waiter_remove,rl_first_waiter,rl_next_waiter $flags
 }
 distinct='-eva-slevel-function main:100,step:100,rl_lock_move:30,rl_lock_park:30,rl_wait_begins:20'
 step() { defines=-DSTEP source=redlock.c level=3 flags=$distinct && engine "$@"; }
