@@ -46,7 +46,7 @@ row() { # WHAT GAP_US LOCKS OPTION ...
 }
 
 echo
-echo 'Instructions of the library for each acquire + release, 5 nodes (target for the first line: 9500, with net.c)'
+echo 'Instructions of the library for each acquire + release, 5 nodes'
 printf '%-46s%12s%12s\n' '' files 'single file'
 row 'one lock, all replies arrive at once' 0 1 "$@"
 row 'one lock, one reply at a time' 20 1 "$@"
