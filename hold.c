@@ -16,7 +16,8 @@
        valid; at once where an extension has just found no key, also after the decision.
    R10 Bounded extension. Auto-extension runs a third of the ttl after the last success, at once if
        less than two thirds are left, and after a failure again until the validity ends. One that
-       comes early, to make members of nodes that have the key, does not count.
+       comes early, to make members of nodes that have the key, does not count; each node causes
+       one at most between two that do.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -153,12 +154,15 @@ static unsigned rl_unconfirmed(const struct redlock_client *c, const struct redl
 
 /* So they become members soon, and not a third of the ttl later: until then fewer nodes keep the
    lock than have its key. This extension is one more: it does not count, and the next one is due
-   as before. */
+   as before. Each node causes one at most until then, as it may lose its keys again and again. */
 REDLOCK_PRIVATE void rl_renewal_hasten(const struct redlock_client *c, struct redlock_lock *lock)
 {
-    if (lock->priv.op.renewals > 0 && rl_unconfirmed(c, lock) != 0)
-        rl_not_after(&lock->priv.due_us,
-                     c->priv.now_us + c->priv.settings.node_timeout_ms * RL_MS_US);
+    unsigned nodes = rl_unconfirmed(c, lock) & ~(unsigned)lock->priv.op.early;
+
+    if (lock->priv.op.renewals == 0 || nodes == 0)
+        return;
+    rl_set(&lock->priv.op.early, nodes);
+    rl_not_after(&lock->priv.due_us, c->priv.now_us + c->priv.settings.node_timeout_ms * RL_MS_US);
 }
 
 /* A failed automatic extension is tried again after a pause: that of the settings, but a quarter
@@ -189,8 +193,24 @@ REDLOCK_PRIVATE void rl_extension_begin(struct redlock_client *c, struct redlock
 
 REDLOCK_PRIVATE void rl_renewal_begins(const struct redlock_client *c, struct redlock_lock *lock)
 {
+    lock->priv.op.early = 0;
     lock->priv.renew_us = rl_renewal_due(c, lock);
     rl_lock_enter(lock, RL_RENEWING, lock->priv.renew_us);
+}
+
+/* A round of extensions has succeeded. One that came early does not count. R10 */
+static void rl_count_extension(const struct redlock_client *c, struct redlock_lock *lock)
+{
+    if (rl_is_auto(lock) && lock->priv.started_us < lock->priv.renew_us)
+        return;
+    if (lock->extended < UINT16_MAX)
+        lock->extended++;
+    if (!rl_is_auto(lock))
+        return;
+    lock->priv.op.early = 0;
+    if (lock->priv.op.renewals != RL_NO_LIMIT)
+        lock->priv.op.renewals--;
+    lock->priv.renew_us = rl_renewal_due(c, lock);
 }
 
 /* After a success rl_prolong has noted which generations were known before the round, so replies
@@ -202,18 +222,13 @@ REDLOCK_PRIVATE void rl_extension_end(struct redlock_client *c, struct redlock_l
     if (status != REDLOCK_OK) {
         rl_hold_ask_rest(c, lock);
         lock->priv.unanswered = 0;
-    } else if (lock->extended < UINT16_MAX) {
-        lock->extended++;
+    } else {
+        rl_count_extension(c, lock);
     }
     if (!rl_is_auto(lock) || status == REDLOCK_CANCELLED) {
         rl_lock_finish(c, lock, status);
     } else if (status == REDLOCK_OK) {
         lock->priv.op.slow = 0;
-        if (lock->priv.started_us >= lock->priv.renew_us) {
-            if (lock->priv.op.renewals != RL_NO_LIMIT)
-                lock->priv.op.renewals--;
-            lock->priv.renew_us = rl_renewal_due(c, lock);
-        }
         rl_lock_enter(lock, RL_RENEWING, lock->priv.renew_us);
     } else {
         rl_lock_enter(lock, RL_RENEWING, rl_renewal_retry(c, lock));

@@ -270,8 +270,9 @@ struct redlock_lock {
     redlock_mask refused;       /* nodes whose last vote is no: another holder, or no key */
     redlock_mask failed;        /* nodes that did not vote in time: see their `error` */
     redlock_mask members;       /* nodes that confirmed it; only these confirm an extension. R8 */
-    /* Extensions that succeeded since the lock was acquired or adopted, automatic ones included;
-       stops at 65535. Stays after a release, until the next acquire succeeds. R10 */
+    /* Extensions that succeeded since the lock was acquired or adopted, automatic ones included,
+       but not those that come early for a node that was repaired; stops at 65535. Stays after a
+       release, until the next acquire succeeds. R10 */
     uint16_t extended;
     /* Random, new at each attempt; hex on the wire. R1 */
     uint8_t token[20];

@@ -134,6 +134,8 @@ struct redlock_lock_private {
         /* 1: a notification has shortened its pause, and no holder was seen since. R7 */
         uint8_t notified;
         uint8_t cancelled; /* 1: it is to end */
+        /* nodes for which one has come early since the last one that counts. R10 */
+        redlock_mask early;
         uint16_t renewals; /* automatic extensions still allowed. R10 */
     } op;
 

@@ -367,10 +367,14 @@ R15|client.c|s/client->priv.due_us = REDLOCK_NEVER; \/\* all/\/* all/|a tick tha
 R15|node.c|s/if \(node->priv.timed == 1\)/if (node->priv.timed > 0)/|a round trip ends with the reply to the timed request
 R5|node.c|s/rl_clear\(&c->priv.in\[node->state\], bit\);//|a node is in one state
 R5|client.c|s/client->priv.all = client->priv.in\[REDLOCK_NODE_IDLE\] =/client->priv.all =/|a node is idle at first
-R10|hold.c|s/if \(lock->priv.started_us >= lock->priv.renew_us\)/if (1)/|a hastened extension does not count
+R10|hold.c|s/lock->priv.started_us < lock->priv.renew_us\)/0)/|an extension that comes early does not count
+R10|hold.c|s/ & ~\(unsigned\)lock->priv.op.early;/;/|each node causes one at most until the next that counts
+R10|hold.c|s/rl_set\(&lock->priv.op.early, nodes\)/rl_set(\&lock->priv.op.early, c->priv.all)/|but each may cause one
+R10|hold.c|s/lock->priv.op.early = 0;(\s+if)/$1/|after that there may be one again
+R10|hold.c|s/lock->priv.op.early = 0;(\s+lock->priv.renew_us)/$1/|and after another operation
 R9|redlock.c|s/rl_hold_learn\(c, lock, node, reply\);/if (reply->round != RL_NO_ROUND || reply->command != RL_EXTEND) $&/|a node that is asked after the decision is repaired at once
 R10|redlock.c|s/rl_renewal_hasten\(c, lock\);/;/|a node that has the key becomes a member soon
-R10|hold.c|s/lock->priv.op.renewals > 0 && //|none comes early when none is left
+R10|hold.c|s/lock->priv.op.renewals == 0 \|\| //|none comes early when none is left
 R10|hold.c|s/return nodes & ~rl_without_vote\(c, nodes\)/return nodes/|nor is any for a node that may not vote
 R10|hold.c|s/if \(lock->priv.op.renewals != RL_NO_LIMIT\)//|automatic extensions without a limit have none
 R5|node.c|s/if \(node->priv.was_idle\)(\s+rl_not_after)/if (0)$1/|a connection that was idle may be half open: it is given up soon

@@ -385,13 +385,15 @@ void check_extension(const struct client *c, const struct redlock_lock *lock, st
     /* 0: a SET may be delayed until keys are lost before their ttl; in ROUNDS the reply to it is lost */
     int by_clock = profile == ROUNDS || !(on >> STUCK & 1 && (on >> JUMP & 1 || on >> VANISH & 1));
     uint64_t began_us = record->began_us;
+    int longer = lock->valid_until_us > record->valid_us;
     unsigned i;
 
-    if (lock->valid_until_us > record->valid_us)
+    if (longer)
         began_us = true_us(c, lock->valid_until_us + 2001 + lock->ttl_ms * 10U - lock->ttl_ms * MS);
     record->valid_us = lock->valid_until_us;
     record->proven &= lock->members; /* a node that becomes a member again proves nothing */
-    if (lock->extended == record->extended)
+    if (lock->extended == record->extended &&
+        !longer) /* one that comes early does not count. R10 */
         return;
     record->extended = lock->extended;
     extensions_seen++;
