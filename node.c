@@ -24,7 +24,9 @@
        has no vote until the longest lock that it may have lost has expired. Until then it becomes
        no member, and a round that began before makes it none later: another client may count a
        grant that it has lost. There is one exception: in an extension a member votes that tells the
-       generation that was known, as it has not lost our key.
+       generation that was known, as it has not lost our key. The age of a server is its uptime,
+       which it computes by its wall clock. If the client knew another process of the server, that
+       one still ran when its last reply came, so the present one is no older than that reply.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -328,6 +330,13 @@ static void rl_out_sent(struct redlock_client *c, unsigned bit)
     c->priv.out.used = c->priv.out.runs = c->priv.jammed = 0;
 }
 
+/* A reply of the process came at that time, or before. R14 */
+static void rl_note_heard(struct redlock_node *node, uint64_t now_us)
+{
+    if (node->priv.run != 0)
+        node->priv.heard_us = now_us;
+}
+
 /* Disconnects. If all that is wrong is that the connection was lost, a node that `reconnect` marks
    may be connected again at once: servers close idle connections. Any other waits out a pause.
    R5 */
@@ -344,6 +353,8 @@ static void rl_node_broke(struct redlock_client *c, struct redlock_node *node, e
     memset(&node->priv.reader, 0, sizeof node->priv.reader);
     rl_set_state(c, node, node->priv.reconnect ? REDLOCK_NODE_IDLE : REDLOCK_NODE_DOWN);
     rl_set(&c->priv.lost_untold, bit);
+    if (!REDLOCK_MINIMAL && (c->priv.replied & bit)) /* before the tick that would note it */
+        rl_note_heard(node, node->priv.changed_us);
     rl_clear(&c->priv.replied, bit);
     node->priv.timed = node->priv.sampled = node->priv.was_idle = 0;
 }
@@ -713,8 +724,25 @@ static enum rl_error rl_info_replied(struct redlock_client *c, struct redlock_no
             node->priv.run = node->priv.last_run = 0; /* the node leads to another server now */
             return RL_IS_THE_SAME_SERVER;
         }
+    if (node->priv.last_run != node->priv.run)
+        node->priv.began_us = node->priv.last_run != 0 ? node->priv.heard_us : 0;
     node->priv.last_run = node->priv.run;
     return RL_NO_ERROR;
+}
+
+/* How long the process has run: its uptime, but no longer than since it can have begun. The uptime
+   is a difference of wall clocks, so it grows when the server's clock is set forward, as after a boot
+   with a late clock. R14 */
+static uint64_t rl_age_us(const struct redlock_client *c, struct redlock_node *node)
+{
+    uint64_t age_us = node->priv.age_s * (uint64_t)1000000, now_us = c->priv.now_us;
+
+    if (node->priv.run == 0)
+        return age_us;
+    if (node->priv.began_us != 0)
+        rl_not_after(&age_us, now_us - node->priv.began_us);
+    node->priv.began_us = age_us < now_us ? now_us - age_us : 0;
+    return age_us;
 }
 
 /* An age of n seconds may be little more than n - 1, and a second is for the process before this
@@ -722,10 +750,11 @@ static enum rl_error rl_info_replied(struct redlock_client *c, struct redlock_no
 static void rl_votes_from_now(struct redlock_client *c, struct redlock_node *node)
 {
     uint32_t longest_ms = c->priv.settings.longest_ttl_ms;
-    uint64_t age_us = node->priv.age_s * (uint64_t)1000000, wait_us;
+    uint64_t age_us, wait_us;
 
     if (REDLOCK_MINIMAL || longest_ms == 0)
         return;
+    age_us = rl_age_us(c, node);
     wait_us = longest_ms * RL_MS_US + rl_drift_us(c, longest_ms) + 2000000;
     node->priv.votes_us = c->priv.now_us;
     if (wait_us > age_us)
@@ -1083,6 +1112,8 @@ REDLOCK_PRIVATE void rl_node_replied(struct redlock_client *c, struct redlock_no
         rl_measure(c, node);
     node->priv.sampled = 0;
     node->priv.changed_us = c->priv.now_us;
+    if (!REDLOCK_MINIMAL)
+        rl_note_heard(node, c->priv.now_us);
     if (node->state == REDLOCK_NODE_HANDSHAKE && node->priv.handshake == RL_READY &&
         node->priv.count == 0)
         rl_make_ready(c, node);

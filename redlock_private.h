@@ -47,7 +47,9 @@ struct redlock_node_private {
     uint8_t no_queue;    /* enum rl_no_queue; not 0: locks are asked for without the gate. R19 */
     uint32_t run;        /* the server's run_id, hashed; 0: not known. R13 */
     uint32_t last_run;   /* `run`, or that of the connection before; 0: not known. R13 */
-    uint32_t age_s;      /* how long that process has run */
+    uint32_t age_s;      /* how long that process has run, by the wall clock of its server */
+    uint64_t began_us;   /* a moment: the process of `last_run` is no older; 0: not known. R14 */
+    uint64_t heard_us;   /* a moment: the last reply of that process. R14 */
     uint64_t votes_us;   /* a moment: from then on it votes. R14 */
     /* Requests: commands whose replies are due. */
     uint8_t first; /* the oldest in `requests`, a ring */

@@ -829,6 +829,80 @@ static void r14_a_repaired_node_has_no_vote(void)
     is_int((int)votes(lock.members), 3, "r14: then it is a member");
 }
 
+/* A server restarts empty with a wall clock that is late, and the clock is corrected: by its uptime the process is an hour old. A
+   client that had a reply of the former process knows better. */
+static void r14_a_clock_that_was_stepped(int restarts_twice)
+{
+    begin_with_old_servers();
+    warm_up();
+    fake_pass(&client, 10000 * MS);
+    is_int(acquire(0), REDLOCK_OK, "r14: the client has a reply of the process");
+    release(100);
+    fake_pass(&client, 10 * MS);
+    held_by("other", 1, 1);
+    if (restarts_twice) {
+        fake_restart(0);
+        is_int(acquire(0), REDLOCK_CONTENDED, "r14: restarted: no vote");
+        fake_pass(&client, 5000 * MS);
+        fake_break(0);
+    } else {
+        fake_restart(0);
+    }
+    fake_nodes[0].server.age_s = 3600;
+    is_int(acquire(0), REDLOCK_CONTENDED, "r14: an hour old by its clock, but no vote%s",
+           restarts_twice ? ", as the same process was younger" : "");
+    ok(has_error(0, "not voting"), "r14: its error: %s", nodes[0].error);
+    fake_pass(&client, (restarts_twice ? 17000 : 22050) * MS);
+    is_int(acquire(0), REDLOCK_CONTENDED, "r14: not before 20 s, drift and 2 s since that reply");
+    fake_pass(&client, 300 * MS);
+    is_int(acquire(0), REDLOCK_OK, "r14: then it votes");
+}
+
+/* A connection that ends is no restart. The same process is no older than it was by its clock before. */
+static void r14_the_same_process(void)
+{
+    begin_with_old_servers();
+    fake_now_us = 1000 * MS; /* the client's clock is younger than the servers */
+    held_by("other", 1, 1);
+    is_int(acquire(0), REDLOCK_OK, "r14: an old server votes");
+    release(100);
+    fake_break(0);
+    is_int(acquire(0), REDLOCK_OK, "r14: and on its next connection");
+    begin_with_old_servers();
+    fake_nodes[0].server.age_s = 0;
+    held_by("other", 1, 1);
+    is_int(acquire(0), REDLOCK_CONTENDED, "r14: a server that has just started does not vote");
+    fake_break(0);
+    fake_nodes[0].server.age_s = 3600;
+    is_int(acquire(0), REDLOCK_CONTENDED, "r14: nor when its clock was stepped since then");
+}
+
+/* The last reply of the former process is as old as it is, also if the connection ends in the tick that reads the reply. */
+static void r14_the_last_reply_of_a_process(void)
+{
+    begin_with_old_servers();
+    warm_up();
+    fake_pass(&client, 30000 * MS);
+    held_by("other", 1, 1);
+    fake_restart(0);
+    fake_nodes[0].server.age_s = 3600;
+    fake_nodes[0].drip = 1; /* its run_id comes after its first reply */
+    is_int(acquire(0), REDLOCK_OK, "r14: no reply for longer than 22 s: its uptime is believed");
+    fake_nodes[0].drip = 0;
+    release(100);
+    fake_pass(&client, 30000 * MS);
+    redlock_acquire_start(&client, &lock, 0);
+    redlock_tick(&client);
+    gap(1 * MS);
+    redlock_handle_events(&client, 0, REDLOCK_READABLE);
+    fake_restart(0);
+    fake_nodes[0].server.age_s = 3600;
+    redlock_handle_events(&client, 0, REDLOCK_READABLE);
+    fake_pass(&client, 100 * MS);
+    release(100);
+    is_int(acquire(0), REDLOCK_CONTENDED, "r14: a reply just before the end counts");
+}
+
 /* A server restarts, and does not tell its age any more. That of the process before says nothing. */
 static void r14_an_age_that_is_not_known_any_more(void)
 {
@@ -899,6 +973,10 @@ int main(void)
         r14_a_member_keeps_its_vote();
         r14_a_repaired_node_has_no_vote();
         r14_an_age_that_is_not_known_any_more();
+        r14_a_clock_that_was_stepped(0);
+        r14_a_clock_that_was_stepped(1);
+        r14_the_same_process();
+        r14_the_last_reply_of_a_process();
     } else {
         r13_left_out();
     }

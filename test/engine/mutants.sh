@@ -240,6 +240,14 @@ R13|node.c|s/other->priv.last_run == node->priv.run/0/|one server, one vote
 R13|node.c|s/other->priv.last_run == node->priv.run/rl_is_up(other) \&\& $&/|one server, one vote, also when the first address is disconnected
 R13|node.c|s/node->priv.run = node->priv.last_run = 0;/node->priv.run = 0;/|a node that leads to another server than before is not that one any more
 R14|hold.c|s/!extends && !rl_may_vote\(c, node\)/0/|a quarantined server has no vote in an acquire
+R14|node.c|s/if \(node->priv.began_us != 0\)\s+rl_not_after\(&age_us, now_us - node->priv.began_us\);//|an uptime is not believed that reaches back to a reply of the former process
+R14|node.c|s/node->priv.last_run != 0 \? node->priv.heard_us : 0/0/|that reply is known
+R14|node.c|s/node->priv.began_us = age_us < now_us \? now_us - age_us : 0;//|nor one that grows faster than the time since the process was seen first
+R14|node.c|s/if \(node->priv.began_us != 0\)(\s+rl_not_after)/if (1)$1/|a client whose clock is younger than the servers believes them
+R14|node.c|s/if \(!REDLOCK_MINIMAL && \(c->priv.replied & bit\)\)/if (0)/|a reply in the tick in which the connection ends counts
+R14|node.c|s/if \(!REDLOCK_MINIMAL\)\s+rl_note_heard\(node, c->priv.now_us\);//|and one before
+R14|node.c|s/if \(node->priv.run != 0\)(\s+node->priv.heard_us)/if (1)$1/|but none of a process whose run_id is not known yet
+R14|node.c|s/if \(node->priv.last_run != node->priv.run\)(\s+node->priv.began_us)/if (1)$1/|a connection to the same process is no restart
 R14|node.c|s/ \+ 2000000;/;/|2 s are added to the quarantine, because uptime has whole seconds
 R14|node.c|s/wait_us > age_us/0/|the quarantine ends sooner for a server that is older
 R14|hold.c|s/rl_without_vote\(c, c->priv.all & ~\(unsigned\)lock->members\)/0/|in an extension it has one as a member only, and a round that began before it votes makes it none
