@@ -236,7 +236,11 @@ $(B)/soak/soak:
 	gcc -shared -fPIC -O2 $(WARN) -Itest/lib -Itest/engine test/lib/clock_shim.c -o $(@D)/clock_shim.so
 	gcc -O2 -g $(WARN) $(POSIX) -I. -Itest/lib -Itest/engine $(SOAK) $(LIB) -o $@
 
-soak: deps-programs $(B)/soak/soak ## MINUTES=n of processes that contend while servers, network and clocks fail
+$(B)/soak/clock_test: test/servers/clock_test.c test/lib/side.h test/lib/servers.c test/lib/servers.h test/lib/tap.h $(LIB) $(HEADERS) $(B)/soak/soak
+	gcc -O2 -g $(WARN) $(POSIX) -I. -Itest/lib -Itest/engine test/servers/clock_test.c test/lib/servers.c $(LIB) -o $@
+
+soak: deps-programs $(B)/soak/soak $(B)/soak/clock_test ## MINUTES=n of processes that contend while servers, network and clocks fail
+	prove -e '' $(B)/soak/clock_test :: $(B)/soak/clock_shim.so
 	prove -v -e '' $(B)/soak/soak :: $(MINUTES) $(B)/soak/clock_shim.so $(B)/soak
 	awk -f test/servers/history.awk $(B)/soak/lock-0.edn $(B)/soak/lock-1.edn
 
@@ -273,7 +277,7 @@ TESTS = test-cli test-job mutants test-vendor test-valgrind test-cli-tls test-do
 test: ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
 	@tools/deps.sh test
 	@$(MAKE) -s -j 2 $(ONE) man $(B)/libredlock.a $(CLI_TESTS)
-	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test late_test idle_test api_test tls_test lwip_test table_test loops_test hpp_test check_test cli_test cli_tls soak' test/all.sh $(TESTS)
+	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test late_test idle_test api_test tls_test lwip_test table_test loops_test hpp_test check_test cli_test cli_tls clock_test soak' test/all.sh $(TESTS)
 
 # The quick start, and then these commands of README; takes the last commit. SUITE=trixie is Debian 13, SUITE=bookworm is Debian 12.
 SUITE =

@@ -106,6 +106,7 @@ struct link {
     struct flow back;
     int refused;       /* the server was down */
     unsigned node;     /* of the client's list */
+    unsigned run;      /* the process of the server that it was made to */
     unsigned position; /* in `served` of the server */
     uint64_t up_us;
     uint64_t silent_us; /* since then a reply is due, and no byte has come; 0: none is due */
@@ -187,6 +188,9 @@ struct client {
     unsigned listed;   /* it has the first so many nodes */
     int link[SERVERS]; /* of each node: index in `links`; -1: none */
     uint64_t heard_us[SERVERS]; /* when it has received bytes from each node last */
+    /* Of each node: the process that it has told, when that was heard last, and when the process before it was; 0: none. R14 */
+    unsigned run[SERVERS];
+    uint64_t run_heard_us[SERVERS], former_us[SERVERS];
     int hole[SERVERS];
     /* end of the last fault between the client and a server; may be in the future */
     uint64_t disturbed_us[SERVERS];
@@ -467,6 +471,10 @@ int is_near(const struct redlock_lock *lock);
    was shorter before. A client that adopts the lock cannot know this. */
 void expect_extension(const struct client *c, const struct redlock_lock *lock,
                       struct record *record, char what);
+
+/* A server has no vote while a lock may be held that its former process has granted, if the client has heard of that process;
+   whatever the clocks of servers say. R14 */
+void check_guard(const struct client *c);
 
 /* A lock knows how many replies each node owes it: none if it is the caller's again. No reply is of a later round than the lock's. */
 void check_requests(const struct client *c);

@@ -6,7 +6,7 @@
    tokens grow; an extension succeeds only if no other client had the lock since the acquire; every operation
    ends; no two commands that create a key have the same value; a release that succeeds, or finds no lock,
    leaves the key on no quorum; a release that has deleted the keys of a quorum of members reports no loss, however often
-   it was sent; a lock that is not held is not repaired; the votes that a lock names are of
+   it was sent; no server votes too soon after its restart, whatever its clock says; a lock that is not held is not repaired; the votes that a lock names are of
    nodes that have replied to its operation, and explain the result; a client writes to its own nodes only; a
    node that does not reply is disconnected in time; no node is connected, or sent commands, again and again
    without a pause.
@@ -625,6 +625,17 @@ void check_votes(const struct client *c, const struct redlock_lock *lock, struct
     if (record->what != 'r' && status == REDLOCK_LOST && lock->refused == 0 &&
         true_us(c, record->valid_us) > c->here_us + 1) /* both are rounded */
         violated("a lock is lost before its validity ends, but no node has refused it");
+}
+
+void check_guard(const struct client *c)
+{
+    unsigned n;
+
+    for (n = 0; n < c->listed && guarded && server_count == node_count; n++)
+        if (c->nodes[n].state == REDLOCK_NODE_READY && c->former_us[n] != 0 &&
+            rl_may_vote(&c->redlock, &c->nodes[n]) &&
+            c->here_us < c->former_us[n] + longest_ms * MS)
+            violated("a server votes too soon after its restart");
 }
 
 void check_behind(const struct client *c)

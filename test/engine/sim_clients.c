@@ -126,6 +126,7 @@ void client_runs(struct client *c)
     }
     check_holders(c);
     check_requests(c);
+    check_guard(c);
     check_behind(c);
     check_stalls(c, ran_us);
 }
@@ -232,6 +233,9 @@ static void init_client(struct client *c, unsigned listed)
         draw_settings(&settings);
     settings.fair = REDLOCK_FAIR && fair != UNFAIR && (c - clients) % 3 != 2; /* some barge */
     c->listed = listed;
+    memset(c->run, 0, sizeof c->run);
+    memset(c->run_heard_us, 0, sizeof c->run_heard_us);
+    memset(c->former_us, 0, sizeof c->former_us);
     for (i = 0; i < node_count; i++)
         c->link[i] = -1;
     for (i = 0; i < listed; i++) {

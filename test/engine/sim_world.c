@@ -668,6 +668,8 @@ static void come_back(int server)
     if (m->down) {
         m->mini.run += 7;
         m->started_us = server_us(m);
+        if (strikes(JUMP, 2)) /* it has booted with a late clock, which is set now */
+            m->step_us += (int64_t)(3600 * SECOND);
     }
     m->down = 0;
     m->away_until_us = 0;
@@ -826,6 +828,7 @@ static int sim_dial(void *context, struct redlock_node *node)
     link->client = number_of(c);
     link->server = server;
     link->node = n;
+    link->run = machines[server].mini.run;
     link->open = 1;
     link->full = link->midway = 0;
     link->stuck_until_us = link->mute_until_us = link->deaf_until_us = link->silent_us = 0;
@@ -903,6 +906,19 @@ static int sim_transmit(void *context, struct redlock_node *node, const void *by
     return (int)taken;
 }
 
+/* The client hears the process of a connection, which it knows. */
+static void note_process(struct client *c, const struct link *link)
+{
+    unsigned n = link->node;
+
+    if (c->nodes[n].priv.run == 0)
+        return;
+    if (c->run[n] != link->run)
+        c->former_us[n] = c->run_heard_us[n];
+    c->run[n] = link->run;
+    c->run_heard_us[n] = c->here_us;
+}
+
 static int sim_receive(void *context, struct redlock_node *node, void *bytes, size_t size)
 {
     struct client *c = self(context);
@@ -923,6 +939,7 @@ static int sim_receive(void *context, struct redlock_node *node, void *bytes, si
         back->first += (unsigned)size;
         link->silent_us = 0; /* more replies may be due: that is not noticed */
         c->heard_us[link->node] = c->here_us;
+        note_process(c, link);
         return (int)size;
     }
     if (link->served || link->in_hole || c->here_us < link_back_us(link) ||
