@@ -418,6 +418,11 @@ enum { NO_GROUP = -1 }; /* 0 is a group: one whose leader is outside of this PID
 int job_is_possible(void);
 /* From here on this process is a subreaper. Children that it has already are not of the job. */
 void job_begin(void);
+/* While the guard lives, no other child of this process is of the job, because the orphans of the job go to the guard. Notes these
+   children. */
+void job_find_strangers(pid_t guard);
+/* Takes the children that have ended, up to the guard. Returns how many it has taken. */
+int job_take_strangers(pid_t guard);
 /* 1: the job is not found by descent. */
 int job_is_plain(void);
 /* 1: it is a process group. */

@@ -28,15 +28,20 @@ enum { EMPTY_LOOKS = 5 }; /* so many looks in a row that find no process show th
 /* A process that is stopped while it kills the job is continued after this time. */
 enum { WAKE_MS = 20 };
 
+struct numbers {
+    pid_t *pid;
+    unsigned count, room;
+};
+
 static struct {
     int is_plain, leads_group;
     pid_t command; /* 0: none yet */
     int has_ended; /* the command, as `end` says */
     struct job_end end;
     pid_t keeper; /* redlock */
-    /* Children of redlock that are not of the job: a shell had started them, and then executed redlock. */
-    pid_t *strangers;
-    unsigned stranger_count;
+    /* Children of redlock that are not of the job: a shell had started them, and then executed redlock; or they are orphans of such
+       processes. */
+    struct numbers strangers;
 } job;
 
 struct process {
@@ -113,24 +118,134 @@ static unsigned list_processes(struct process **list)
     return count;
 }
 
+/* If the memory ends, the number is left out. */
+static void add_number(struct numbers *to, pid_t pid)
+{
+    pid_t *longer = to->pid;
+
+    if (to->count == to->room) {
+        longer = realloc(longer, (to->room += 64) * sizeof *longer);
+        if (longer == NULL) {
+            to->room = to->count;
+            return;
+        }
+        to->pid = longer;
+    }
+    to->pid[to->count++] = pid;
+}
+
+static void drop_number(struct numbers *from, pid_t pid)
+{
+    unsigned i = 0;
+
+    while (i < from->count && from->pid[i] != pid)
+        i++;
+    if (i < from->count)
+        from->pid[i] = from->pid[--from->count];
+}
+
+/* Adds the children of a thread, also those that the system hides elsewhere. Returns 0 if there is no such thread, or the system has no
+   such list. */
+static int add_children(struct numbers *to, pid_t pid, const char *thread)
+{
+    char path[64], text[2048];
+    long number = 0;
+    ssize_t size, i;
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/%ld/task/%.20s/children", (long)pid, thread);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    while (fd >= 0 && (size = read(fd, text, sizeof text)) > 0)
+        for (i = 0; i < size; i++) {
+            if (text[i] == ' ')
+                add_number(to, (pid_t)number);
+            number = text[i] == ' ' ? 0 : number * 10 + (text[i] - '0');
+        }
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+/* Adds the children of this process, which has one thread. */
+static void add_own_children(struct numbers *to)
+{
+    struct process *list;
+    char thread[24];
+    unsigned count, i;
+
+    snprintf(thread, sizeof thread, "%ld", (long)getpid());
+    if (add_children(to, getpid(), thread))
+        return;
+    count = list_processes(&list);
+    for (i = 0; i < count; i++)
+        if (list[i].parent == getpid())
+            add_number(to, list[i].pid);
+    free(list);
+}
+
 static int is_stranger(pid_t pid)
 {
     unsigned i = 0;
 
-    while (i < job.stranger_count && job.strangers[i] != pid)
+    while (i < job.strangers.count && job.strangers.pid[i] != pid)
         i++;
-    return i < job.stranger_count && getpid() == job.keeper;
+    return i < job.strangers.count && getpid() == job.keeper;
+}
+
+/* Reads a process that may be hidden: then only its group is known. Returns 0 if there is no such process. */
+static int read_child(pid_t pid, pid_t parent, struct process *process)
+{
+    memset(process, 0, sizeof *process);
+    if (read_process(pid, process))
+        return process->parent == parent;
+    process->pid = pid;
+    process->parent = parent;
+    process->group = getpgid(pid);
+    process->threads = 1;
+    return process->group >= 0;
+}
+
+/* Adds the children of this process that the list lacks, because the system hides them (mount option hidepid of /proc). Returns how
+   many processes the list has then. */
+static unsigned add_hidden(struct process **list, unsigned count, pid_t parent)
+{
+    struct numbers children = {0};
+    struct process *longer;
+    struct dirent *entry;
+    unsigned listed, all = count, i;
+    char path[40];
+    DIR *folder;
+
+    snprintf(path, sizeof path, "/proc/%ld/task", (long)parent);
+    folder = opendir(path);
+    while (folder != NULL && (entry = readdir(folder)) != NULL)
+        if (entry->d_name[0] != '.')
+            add_children(&children, parent, entry->d_name);
+    if (folder != NULL)
+        closedir(folder);
+    for (i = 0; i < children.count; i++) {
+        for (listed = 0; listed < count && (*list)[listed].pid != children.pid[i]; listed++)
+            continue;
+        if (listed < count || (longer = realloc(*list, (all + 1) * sizeof **list)) == NULL)
+            continue;
+        *list = longer;
+        all += (unsigned)read_child(children.pid[i], parent, &longer[all]);
+    }
+    free(children.pid);
+    return all;
 }
 
 /* Lists the processes of the job, parents first. */
-static unsigned list_job(struct process **found)
+static unsigned list_job(struct process **found, int with_hidden)
 {
     struct process *list, process;
     unsigned count = list_processes(&list), members = 0, done = 0, i;
     pid_t parent = getpid();
 
-    *found = list;
     for (;;) {
+        if (with_hidden)
+            count = add_hidden(&list, count, parent);
+        *found = list;
         for (i = members; i < count; i++)
             if (list[i].parent == parent && !is_stranger(list[i].pid)) {
                 process = list[i];
@@ -157,20 +272,39 @@ static int is_plain_left(void)
            (kill(plain_target(), 0) == 0 || errno == EPERM);
 }
 
-static void find_strangers(void)
+void job_find_strangers(pid_t guard)
 {
-    struct process *list;
-    siginfo_t info;
-    unsigned count, i;
+    struct numbers found = {0};
+    siginfo_t info = {0};
 
-    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0)
-        return; /* there are no children */
-    count = list_processes(&list);
-    job.strangers = must_allocate(count + 1, sizeof *job.strangers);
-    for (i = 0; i < count; i++)
-        if (list[i].parent == getpid())
-            job.strangers[job.stranger_count++] = list[i].pid;
-    free(list);
+    if (job.is_plain)
+        return;
+    add_own_children(&found);
+    drop_number(&found, guard);
+    /* Only now: the guard lived when the list was made, so the list has no orphan of the job. */
+    if (guard > 0 &&
+        (waitid(P_PID, (id_t)guard, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != 0)) {
+        free(found.pid);
+        return;
+    }
+    free(job.strangers.pid);
+    job.strangers = found;
+}
+
+int job_take_strangers(pid_t guard)
+{
+    siginfo_t info = {0};
+    int taken = 0;
+
+    while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid > 0 &&
+           info.si_pid != guard) {
+        drop_number(&job.strangers,
+                    info.si_pid); /* the number may be that of another process soon */
+        waitpid(info.si_pid, NULL, 0);
+        info.si_pid = 0;
+        taken++;
+    }
+    return taken;
 }
 
 /* 1: descendants can be found: there is a /proc, and it is that of the PID namespace of this process. */
@@ -208,7 +342,7 @@ void job_begin(void)
     job.is_plain = !can_descend();
     job.keeper = getpid();
     if (!job.is_plain) {
-        find_strangers();
+        job_find_strangers(0);
         return;
     }
     terminal = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
@@ -285,7 +419,7 @@ static unsigned stop_job(struct process **list, uint64_t until_us)
     int stopped_looks = 0;
 
     for (;;) {
-        members = list_job(list);
+        members = list_job(list, 1);
         running = stop_more(*list, members);
         stopped_looks = running > 0 ? 0 : stopped_looks + 1;
         if (stopped_looks == 2 || now_us() >= until_us)
@@ -311,7 +445,8 @@ unsigned job_signal(int number, pid_t except, uint64_t until_us)
         kill(plain_target(), number);
         return kill(plain_target(), SIGCONT) == 0;
     }
-    members = stops ? stop_job(&list, until_us) : list_job(&list);
+    /* What is hidden gets SIGKILL as a child of this process, when its parents are dead. */
+    members = stops ? stop_job(&list, until_us) : list_job(&list, number != SIGKILL);
     for (i = 0; i < members; i++) {
         living += !list[i].has_ended;
         has_command |= list[i].pid == job.command;
@@ -330,7 +465,7 @@ unsigned job_signal(int number, pid_t except, uint64_t until_us)
 unsigned job_name(char *text, size_t room)
 {
     struct process *list = NULL;
-    unsigned members = job.is_plain ? 0 : list_job(&list), living = 0, i;
+    unsigned members = job.is_plain ? 0 : list_job(&list, 1), living = 0, i;
     size_t used = 0;
     char name[32];
 
@@ -340,8 +475,8 @@ unsigned job_name(char *text, size_t room)
             continue;
         read_proc(list[i].pid, "comm", name, sizeof name);
         name[strcspn(name, "\n")] = '\0';
-        used += (size_t)snprintf(text + used, room - used, "%s%ld %s", living > 1 ? ", " : "",
-                                 (long)list[i].pid, name);
+        used += (size_t)snprintf(text + used, room - used, "%s%ld%s%s", living > 1 ? ", " : "",
+                                 (long)list[i].pid, name[0] != '\0' ? " " : "", name);
     }
     if (living > NAMED)
         snprintf(text + used, room - used, ", ...");
@@ -359,6 +494,7 @@ int job_reap(void)
             return job.is_plain && is_plain_left();
         if (info.si_pid == 0)
             return 1;
+        drop_number(&job.strangers, info.si_pid);
         if (info.si_pid == job.command) {
             job.has_ended = 1;
             job.end.by_signal = info.si_code != CLD_EXITED;
@@ -377,18 +513,14 @@ int job_has_ended(struct job_end *end)
    when its parent has ended. */
 static void kill_children(void)
 {
-    char file[40], text[2048], *at = text, *end;
-    size_t size;
-    long pid;
+    struct numbers children = {0};
+    unsigned i;
 
-    snprintf(file, sizeof file, "task/%ld/children", (long)getpid());
-    size = read_proc(getpid(), file, text, sizeof text);
-    /* The buffer may have cut the last number: what is left would be the number of another process. */
-    while (size > 0 && text[size - 1] != ' ')
-        text[--size] = '\0';
-    for (; (pid = strtol(at, &end, 10)) > 0; at = end)
-        if (!is_stranger((pid_t)pid))
-            kill((pid_t)pid, SIGKILL);
+    add_own_children(&children);
+    for (i = 0; i < children.count; i++)
+        if (!is_stranger(children.pid[i]))
+            kill(children.pid[i], SIGKILL);
+    free(children.pid);
 }
 
 int job_kill(void)
@@ -401,7 +533,7 @@ int job_kill(void)
         if (!job.is_plain)
             kill_children();
         empty = job_signal(SIGKILL, NO_GROUP, 0) > 0 ? 0 : empty + 1;
-        if (job.stranger_count > 0 && empty == EMPTY_LOOKS)
+        if (job.strangers.count > 0 && empty == EMPTY_LOOKS)
             return 1; /* these children are strangers */
         if (now_us() >= until_us)
             return 0;

@@ -473,6 +473,7 @@ struct pollfd job_watch(void)
 
 void job_set_deadline(uint64_t deadline_us)
 {
+    job_find_strangers(guard_pid); /* again and again: a child that lives may have left orphans */
     if (options.keep_going)
         return;
     send_order(DEADLINE, 0, deadline_us);
@@ -540,11 +541,8 @@ void job_serve_children(void)
 
     if (waitid(P_PID, (id_t)guard_pid, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid == guard_pid)
         kill(guard_pid, SIGCONT);
-    while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid > 0 &&
-           info.si_pid != guard_pid) {
-        waitpid(info.si_pid, NULL, 0);
-        info.si_pid = 0;
-    }
+    if (job_take_strangers(guard_pid) > 0 && guard_pid > 0) /* it may have left orphans */
+        job_find_strangers(guard_pid);
 }
 
 void job_finish(void)

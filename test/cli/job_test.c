@@ -142,6 +142,22 @@ static pid_t guard_of(struct program run)
     return guard;
 }
 
+/* The parent of a process; 0 if there is no such process. */
+static pid_t parent_of(pid_t pid)
+{
+    char path[40], line[200];
+    pid_t parent = 0;
+    FILE *file;
+
+    snprintf(path, sizeof path, "/proc/%d/status", pid);
+    file = fopen(path, "r");
+    while (file != NULL && parent == 0 && fgets(line, sizeof line, file) != NULL)
+        sscanf(line, "PPid: %d", &parent);
+    if (file != NULL)
+        fclose(file);
+    return parent;
+}
+
 /* Waits until all processes of `many` run. */
 static void all_run(struct program run)
 {
@@ -221,6 +237,13 @@ static int be_a_counter(void)
     for (i = 0; i < 6000; i++)
         sleep_ms(20);
     return 6;
+}
+
+/* The system hides this process from its user, where /proc has the mount option hidepid, as it hides redlock when a node has a password. */
+static int be_hidden(void)
+{
+    prctl(PR_SET_DUMPABLE, 0);
+    return be_a_counter();
 }
 
 /* Processes that wait for their children as sudo, su and a shell with job control do: each says if its child has stopped. */
@@ -578,6 +601,75 @@ static void lock_expires(void)
         printf("# the last sign of the job is %lld ms before the lock expires\n", expiry - end);
     }
     ok(in_time, "the job was killed before the lock expired");
+}
+
+/* Helpers of the script that executes redlock leave daemons: before redlock starts; when redlock has the lock, and has not started its guard
+   yet; later; and later, where the helper that lives has started another one. */
+static const char helpers[] =
+    "daemon() { (sh -c \"echo $1 \\$\\$; exec sleep 300\" &); }; daemon before; "
+    "{ while [ ! -e \"$LISTED\" ]; do sleep .05; done; daemon during; } & "
+    "{ " UNTIL_TOLD "daemon after; } & "
+    "{ (" UNTIL_TOLD "daemon grandchild); exec sleep 300; } & echo helper $!; "
+    "exec \"$P\" run -v -t 6 x env -u LD_PRELOAD sh -c \"$MANY\"";
+
+static void daemons_of_strangers(void)
+{
+    static const char *const names[] = {"before", "during", "after", "grandchild", "helper"};
+    struct program run;
+    pid_t daemons[5], guard;
+    int renewals, i;
+
+    nodes();
+    setup.instead = "sh";
+    preload_shim();
+    setenv("REDLOCK_FORK", "wait1", 1);
+    run = start("-c", helpers, NULL);
+    unsetenv("LD_PRELOAD");
+    ok(until(with_key("redlock:x") >= 2, WAIT_MS), "redlock has the lock, and pauses");
+    sleep_ms(500);
+    close(open(getenv("LISTED"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    all_run(run);
+    guard = parent_of(process(run, "shell")); /* redlock has other children, too */
+    ok(is_called(guard, "rl-guard"), "the guard");
+    tell();
+    for (i = 0; i < 5; i++)
+        ok((daemons[i] = process(run, names[i])) != 0, "a daemon, which was left %s", names[i]);
+    renewals = count_of(wrote(run, 'e'), "x: renewed");
+    ok(until(count_of(wrote(run, 'e'), "x: renewed") > renewals + 1, WAIT_MS), "two renewals");
+    signal_to(guard, SIGKILL);
+    is_int(ends(&run), 128 + SIGKILL, "the guard is killed");
+    nobody_is_left("the guard is killed");
+    for (i = 0; i < 5; i++) {
+        ok(lives(daemons[i]), "not of the job, and alive: %s", names[i]);
+        signal_to(daemons[i], SIGKILL);
+    }
+}
+
+/* A child that redlock had before ends, and a process of the job gets its number. */
+static void number_of_a_stranger(void)
+{
+    static const char job[] = "while kill -0 $S 2>/dev/null; do sleep .05; done; echo $((S-1)) "
+                              ">/proc/sys/kernel/ns_last_pid; "
+                              "sleep 300 & echo $! $S >\"$TELL\"; kill -9 $PPID; wait";
+    static const char script[] =
+        "sh -c 'sleep .5 & export S=$!; exec \"$P\" run x sh -c \"$JOB\"'; echo status $?; "
+        "read reused S <\"$TELL\"; [ $reused = $S ] && echo reused; kill -0 $reused || echo killed";
+    struct program run;
+
+    nodes();
+    setenv("JOB", job, 1);
+    setup.instead = "unshare";
+    if (redlock("-Urpf", "--mount-proc", "sh", "-c", "echo 100 >/proc/sys/kernel/ns_last_pid",
+                NULL) != 0) {
+        skip("setting the next process number of a PID namespace is not permitted");
+        return;
+    }
+    setup.instead = "unshare";
+    run = start("-Urpf", "--mount-proc", "sh", "-c", script, NULL);
+    is_int(ends(&run), 0, "a PID namespace ends");
+    ok(strstr(wrote(run, 'o'), "status 137\nreused\nkilled\n") != NULL,
+       "a process of the job with the number of an earlier stranger is killed: %s",
+       wrote(run, 'o'));
 }
 
 /* ---- Two faults: redlock and its guard are stopped and killed one after the other ---- */
@@ -1728,6 +1820,46 @@ static void foreign_proc(void)
        wrote(last, 'e'));
 }
 
+/* A process that /proc does not show, behind a shell. */
+static void hidden_processes(void)
+{
+    static const char inner[] =
+        "mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid 65534 --regid 65534 "
+        "--clear-groups \"$P\" run -t 60 x sh -c '\"$SELF\" hidden; true'";
+    char copy[2][140], command[500];
+    struct program run;
+    pid_t redlock_pid;
+
+    nodes();
+    snprintf(copy[0], sizeof *copy, "%s/program", programs_folder());
+    snprintf(copy[1], sizeof *copy, "%s/self", programs_folder());
+    snprintf(command, sizeof command, "cp '%s' '%s' && cp '%s' '%s' && chmod 755 '%s'", program,
+             copy[0], self, copy[1], programs_folder());
+    setup.instead = "sh";
+    is_int(redlock("-c", command, NULL), 0, "copies of the programs, for another user");
+    setenv("P", copy[0], 1);
+    setenv("SELF", copy[1], 1);
+    setup.instead = "unshare";
+    if (getuid() != 0 ||
+        redlock("-mpf", "--kill-child", "sh", "-c",
+                "mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid 65534 "
+                "--regid 65534 --clear-groups true",
+                NULL) != 0) {
+        skip("mounting /proc with hidepid is not permitted");
+        return;
+    }
+    setup.instead = "unshare";
+    run = start("-mpf", "--kill-child", "sh", "-c", inner, NULL);
+    ok(process(run, "counter") != 0, "a hidden process behind a shell: %s", wrote(run, 'e'));
+    redlock_pid = child_of(run.pid, 0);
+    signal_to(redlock_pid, SIGTERM);
+    ok(writes(run, 'o', "got 15\n"), "it gets SIGTERM");
+    ok(writes(run, 'e', "x: asked to end; 1 process is left ("), "a message counts it: %s",
+       wrote(run, 'e'));
+    signal_to(redlock_pid, SIGKILL);
+    ends(&run);
+}
+
 /* ---- Kills and stops at random ---- */
 
 static unsigned dice(unsigned most)
@@ -1831,6 +1963,9 @@ static const struct scenario {
     {"both_killed", both_killed},
     {"unrelated_process", unrelated_process},
     {"strangers", strangers},
+    {"daemons_of_strangers", daemons_of_strangers},
+    {"number_of_a_stranger", number_of_a_stranger},
+    {"hidden_processes", hidden_processes},
     {"lock_lost", lock_lost},
     {"lock_expires", lock_expires},
     {"lost_and_kill_after", lost_and_kill_after},
@@ -1890,6 +2025,8 @@ int main(int count, char **arguments)
         return be_a_chain();
     if (count > 1 && strcmp(arguments[1], "counter") == 0)
         return be_a_counter();
+    if (count > 1 && strcmp(arguments[1], "hidden") == 0)
+        return be_hidden();
     if (count > 1 && strcmp(arguments[1], "watcher") == 0)
         return be_a_watcher();
     for (i = 0; i < SCENARIOS && count < 2; i++)
