@@ -455,12 +455,16 @@ void rename_process(const char *name);
 void become_quiet_process(const char *name, int line, int other);
 /* Reads /proc/PID/FILE; returns the size, 0 if there is no such process. */
 size_t read_proc(long pid, const char *file, char *text, size_t room);
+/* Sets flags of two descriptors with fcntl(). Returns 0, and closes both, if the system denies it. */
+int set_both(const int line[2], int what, int flags);
 /* A pipe that a command does not inherit: read end, write end. Returns 0 if the system denies it. */
 int open_pipe(int line[2]);
 
 /* From here on HUP, INT, QUIT, TERM, USR1, USR2, CHLD and TTIN are handled, and ALRM and others that end a process. Returns 0 if the
    system denies a pipe. */
 int signals_begin(void);
+/* After signals_begin. 1: this process can open so many more descriptors, 2 * SLEEP_MAX at most. Else 0, with the reason in errno. */
+int are_descriptors_left(unsigned count);
 /* From here on ALRM and others that end a process are for the command, as are WINCH, and TTOU, with which a terminal stops it. */
 void signals_pass_on(void);
 /* Takes one of the signals that have arrived, the first one first; returns 0 if none has. *by_terminal: the terminal sent it to a

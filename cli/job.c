@@ -90,8 +90,11 @@ static void become(char **command, pid_t parent, const struct job_setup *setup)
     if (job_leads_group())
         setpgid(0, 0);
 #if CLI_LINUX
-    if (!job_is_plain() && !options.keep_going)
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* redlock and the guard may be killed together */
+    /* redlock and the guard may be killed together */
+    if (!job_is_plain() && !options.keep_going && prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) {
+        say(LOG_ERROR, "%s: the command cannot be started: %s", lock_name, strerror(errno));
+        _exit(EXIT_SYSTEM);
+    }
 #endif
     if (getppid() != parent)
         _exit(EXIT_SYSTEM);
@@ -383,11 +386,7 @@ static void be_guard(char **command, const struct job_setup *setup)
 
 static int open_line(int pair[2])
 {
-    if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0)
-        return 0;
-    fcntl(pair[0], F_SETFD, FD_CLOEXEC);
-    fcntl(pair[1], F_SETFD, FD_CLOEXEC);
-    return 1;
+    return socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0 && set_both(pair, F_SETFD, FD_CLOEXEC);
 }
 
 /* Orders for which the line had no room: the last one of each kind, which replaces the earlier ones. START: there is none. */

@@ -4,6 +4,7 @@
    SPDX-License-Identifier: MIT */
 #include "cli.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,6 +99,9 @@ static void fill_gaps(void)
     while (fd >= 0 && fd <= 2);
     if (fd > 2)
         close(fd);
+    for (fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+            die(EXIT_SYSTEM, "no descriptor: %s", strerror(errno));
 }
 
 static int is_one_of(const char *word, const char *one, const char *other)

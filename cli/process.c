@@ -123,13 +123,33 @@ static int passes_on; /* 1: signals_pass_on was called */
 static struct sigaction inherited_write_signals[LENGTH(write_signals)];
 static sigset_t inherited_mask;
 
+int set_both(const int line[2], int what, int flags)
+{
+    if (fcntl(line[0], what, flags) == 0 && fcntl(line[1], what, flags) == 0)
+        return 1;
+    close(line[0]);
+    close(line[1]);
+    return 0;
+}
+
 int open_pipe(int line[2])
 {
-    if (pipe(line) != 0)
-        return 0;
-    fcntl(line[0], F_SETFD, FD_CLOEXEC);
-    fcntl(line[1], F_SETFD, FD_CLOEXEC);
-    return 1;
+    return pipe(line) == 0 && set_both(line, F_SETFD, FD_CLOEXEC);
+}
+
+int are_descriptors_left(unsigned count)
+{
+    int fds[2 * SLEEP_MAX], error;
+    unsigned n = 0;
+
+    while (n < count && n < LENGTH(fds) && (fds[n] = dup(pipe_in)) >= 0)
+        n++;
+    error = errno;
+    count -= n;
+    while (n > 0)
+        close(fds[--n]);
+    errno = error;
+    return count == 0;
 }
 
 /* 1: no process has sent the signal. */
@@ -196,10 +216,8 @@ static int open_signal_pipe(void)
 {
     int line[2];
 
-    if (!open_pipe(line))
+    if (!open_pipe(line) || !set_both(line, F_SETFL, O_NONBLOCK)) /* it would block next_signal */
         return 0;
-    fcntl(line[0], F_SETFL, O_NONBLOCK);
-    fcntl(line[1], F_SETFL, O_NONBLOCK);
     pipe_in = line[0];
     pipe_out = line[1];
     return 1;

@@ -454,6 +454,8 @@ static char **command_of(int count, char **words)
             public_size(words[0]), words[0]);
     if (count < 2 || words[0] == NULL)
         die(EXIT_USAGE, "run: NAME and COMMAND are required");
+    if (words[0][0] == '\0')
+        die(EXIT_USAGE, "run: COMMAND is an empty word");
     return words;
 }
 

@@ -109,6 +109,9 @@ static void begin_lock(struct session *session)
 static struct redlock_io io;
 static const struct redlock_io *below;
 
+/* At most, beside those of the nodes: the line to the guard, the timer, a folder of /proc and a file in it. */
+enum { OWN_DESCRIPTORS = 4 };
+
 /* The library permits a new password while a node is not connected. */
 static int dial(void *context, struct redlock_node *node)
 {
@@ -128,6 +131,9 @@ void session_open(struct session *session, const char *name)
     if (!signals_begin()) /* process 1 of a container would ignore a signal during the lookup */
         die(EXIT_SYSTEM, "no pipe: %s", strerror(errno));
     nodes_load();
+    if (!are_descriptors_left(target_count + OWN_DESCRIPTORS))
+        die(EXIT_SYSTEM, "too few descriptors (%u more are needed): %s",
+            target_count + OWN_DESCRIPTORS, strerror(errno));
     if (is_asked_to_end())
         end_by_signal();
     session->lock = &session->one;

@@ -373,6 +373,9 @@ static void exit_statuses(void)
     is_int(redlock("run", "x", "no-such-command", NULL), 127, "not found");
     ok(strstr(wrote(last, 'e'), "redlock: no-such-command: ") != NULL,
        "stderr has: redlock: no-such-command: ");
+    is_int(redlock("run", "x", "", NULL), 64, "an empty word as the command");
+    ok(strstr(wrote(last, 'e'), "redlock: run: COMMAND is an empty word") != NULL, "says so: %s",
+       wrote(last, 'e'));
     setup.before = close_stderr;
     is_int(redlock("run", "x", "no-such-command", NULL), 127, "not found, without stderr");
     is_int(redlock("run", "x", "/etc/passwd", NULL), 126, "not executable");
@@ -3890,11 +3893,35 @@ static int babbles(char *address, size_t size, const char *what, size_t bytes)
     return pid;
 }
 
+static rlim_t most_descriptors = 4;
+
 static void few_descriptors(void)
 {
-    struct rlimit few = {4, 4};
+    struct rlimit few = {most_descriptors, most_descriptors};
 
     setrlimit(RLIMIT_NOFILE, &few);
+}
+
+/* Too few descriptors for all nodes: the program says so at once, and does not wait for the nodes. */
+static void no_descriptors(void)
+{
+    int status;
+    long begin;
+
+    nodes(3);
+    for (most_descriptors = 5; most_descriptors <= 16; most_descriptors++) {
+        setup.before = few_descriptors;
+        begin = now_ms();
+        status = redlock("run", "x", "true", NULL);
+        ok(status == (most_descriptors < 12 ? 71 : 0) && now_ms() - begin < 5000,
+           "%d descriptors: status %d after %ld ms: %s", (int)most_descriptors, status,
+           now_ms() - begin, wrote(last, 'e'));
+        ok(status == 0 || strncmp(wrote(last, 'e'), "redlock: too few descriptors", 28) == 0,
+           "the message says it");
+    }
+    setup.before = few_descriptors;
+    most_descriptors = 5;
+    is_int(redlock("status", "x", NULL), 1, "status needs no more than 5");
 }
 
 /* The message about a pipe says why there is none. */
@@ -5342,6 +5369,7 @@ static const struct scenario {
     {"long_host_name", long_host_name},
     {"least_permissions", least_permissions},
     {"no_pipes", no_pipes},
+    {"no_descriptors", no_descriptors},
     {"no_servers", no_servers},
     {"callers", callers},
     {"slots", slots},

@@ -987,6 +987,7 @@ static void suspend(void)
     nobody_is_left("after a suspend");
     ok(strstr(wrote(run, 'e'), "redlock did not run for ") != NULL, "redlock says why: %s",
        wrote(run, 'e'));
+    ok(strstr(wrote(run, 'e'), "did not react") == NULL, "and does not blame the guard");
 }
 
 /* ---- The job ends ---- */
@@ -1434,6 +1435,49 @@ static void alarm_of_the_caller(void)
     is_int(redlock("-e", "alarm 1; exec @ARGV", program, "run", "x", "-c",
                    "trap 'exit 7' ALRM; while :; do sleep .1; done", NULL),
            7, "or it is handled there");
+}
+
+/* ---- The system denies a call ---- */
+
+static void close_input(void)
+{
+    close(0);
+}
+
+/* Each call of these functions at the start fails once. The program says so with 71, or does without it; it does not hang. */
+static void denied_calls(void)
+{
+    static const char *const functions[] = {"fcntl",      "pipe",         "prctl",
+                                            "socketpair", "timer_create", "timer_settime"};
+    enum { CALLS = 10 };
+    char what[30];
+    int status, call, denied;
+    size_t i;
+
+    nodes();
+    for (i = 0; i < sizeof functions / sizeof *functions; i++) {
+        for (denied = 0, call = 1; call <= CALLS; call++) {
+            snprintf(what, sizeof what, "%s %d", functions[i], call);
+            preload_shim();
+            setenv("REDLOCK_DENIES", what, 1);
+            status = redlock("run", "-t", "60", "x", "true", NULL);
+            unsetenv("LD_PRELOAD");
+            denied += status == 71;
+            ok(status == 0 || (status == 71 && strncmp(wrote(last, 'e'), "redlock: ", 9) == 0 &&
+                               strchr(wrote(last, 'e'), '\n') != NULL),
+               "%s is denied: %d: %s", what, status, wrote(last, 'e'));
+            ok(with_key("redlock:x") == 0, "the lock is released");
+        }
+        ok(denied > 0, "the program needs some of the calls of %s", functions[i]);
+    }
+    preload_shim();
+    setenv("REDLOCK_DENIES", "open 1", 1);
+    setup.before = close_input;
+    is_int(redlock("run", "x", "true", NULL), 71,
+           "a closed descriptor 0 that cannot be opened: 71");
+    unsetenv("LD_PRELOAD");
+    ok(strncmp(wrote(last, 'e'), "redlock: no descriptor: ", 24) == 0, "it says why: %s",
+       wrote(last, 'e'));
 }
 
 /* ---- Pauses ---- */
@@ -1960,6 +2004,7 @@ static const struct scenario {
     {"guard_stopped_early_or_late", guard_stopped_early_or_late},
     {"guard_hangs", guard_hangs},
     {"guard_frozen", guard_frozen},
+    {"denied_calls", denied_calls},
     {"both_killed", both_killed},
     {"unrelated_process", unrelated_process},
     {"strangers", strangers},

@@ -10,7 +10,8 @@
    the microseconds for which the system was suspended: the clocks are ahead by this, and timers go off at once when it has
    grown. REDLOCK_ENTROPY names a file: until it exists, the system's generator of random bytes is not initialized, as soon
    after boot. A write to stderr that has the text REDLOCK_BLOCKS blocks, as on a disk that hangs, until the file exists that
-   TELL names.
+   TELL names. REDLOCK_DENIES is the name of a function and a number: that call of the function fails, counted from the start of the
+   program on, for fcntl, open, pipe, prctl, socketpair, timer_create and timer_settime.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -22,11 +23,14 @@
 #include <netdb.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/types.h>
@@ -48,6 +52,81 @@ static int is_forked_with(const char *value)
     const char *what = getenv("REDLOCK_FORK");
 
     return what != NULL && strcmp(what, value) == 0 && getpid() != first;
+}
+
+/* 1: this call fails. A child goes on to count. */
+static int is_denied(const char *function)
+{
+    static int calls;
+    const char *what = getenv("REDLOCK_DENIES");
+    size_t size = strlen(function);
+
+    if (what == NULL || strncmp(what, function, size) != 0 || what[size] != ' ' ||
+        atoi(what + size) != ++calls)
+        return 0;
+    errno = EPERM;
+    return 1;
+}
+
+int fcntl(int fd, int what, ...)
+{
+    va_list more;
+    long value;
+
+    va_start(more, what);
+    value = va_arg(more, long);
+    va_end(more);
+    return is_denied("fcntl") ? -1 : (int)syscall(SYS_fcntl, fd, what, value);
+}
+
+int open(const char *path, int flags, ...)
+{
+    va_list more;
+    int mode;
+
+    va_start(more, flags);
+    mode = (flags & O_CREAT) != 0 ? va_arg(more, int) : 0;
+    va_end(more);
+    return is_denied("open") ? -1 : (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+
+int pipe(int fd[2])
+{
+    return is_denied("pipe") ? -1 : (int)syscall(SYS_pipe2, fd, 0);
+}
+
+int prctl(int what, ...)
+{
+    va_list more;
+    long value;
+
+    va_start(more, what);
+    value = va_arg(more, long);
+    va_end(more);
+    return is_denied("prctl") ? -1 : (int)syscall(SYS_prctl, what, value, 0L, 0L, 0L);
+}
+
+int socketpair(int family, int type, int protocol, int fd[2])
+{
+    return is_denied("socketpair") ? -1 : (int)syscall(SYS_socketpair, family, type, protocol, fd);
+}
+
+int timer_create(clockid_t clock, struct sigevent *event, timer_t *timer)
+{
+    int (*real)(clockid_t, struct sigevent *, timer_t *);
+    void *found = dlsym(RTLD_NEXT, "timer_create");
+
+    memcpy(&real, &found, sizeof real);
+    return is_denied("timer_create") ? -1 : real(clock, event, timer);
+}
+
+int timer_settime(timer_t timer, int flags, const struct itimerspec *at, struct itimerspec *before)
+{
+    int (*real)(timer_t, int, const struct itimerspec *, struct itimerspec *);
+    void *found = dlsym(RTLD_NEXT, "timer_settime");
+
+    memcpy(&real, &found, sizeof real);
+    return is_denied("timer_settime") ? -1 : real(timer, flags, at, before);
 }
 
 static void create(const char *path)
