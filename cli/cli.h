@@ -116,9 +116,12 @@ struct target {
 extern struct target targets[REDLOCK_NODES_MAX];
 extern unsigned target_count;
 
+unsigned quorum(void); /* the number of nodes that a lock needs */
+
 /* The index of a node: its address is that of a target. */
 unsigned target_of(const struct redlock_node *node);
-/* Looks up the names of all targets, for a second at most. */
+/* Looks up the names of all targets: for a second, or until a quorum of the targets has addresses, for 15 seconds at most. A signal that
+   asks this process to end ends it. */
 void names_load(void);
 /* How many addresses the name of a node has; 0: it is no name, or has none. */
 unsigned names_count(unsigned i);
@@ -126,8 +129,6 @@ unsigned names_count(unsigned i);
 const struct redlock_io *names_io(void);
 
 /* ---- Nodes, in nodes.c ---- */
-
-unsigned quorum(void); /* the number of nodes that a lock needs */
 
 /* Reads addresses and passwords, looks up names (names_load), and sets options.node_timeout_ms if it was not
    given; exits with 78 and a message if the list is not usable. A name that is not resolved is an unreachable node. */

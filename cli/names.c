@@ -1,5 +1,6 @@
-/* names.c - nodes by name: all addresses of a name are tried, and the name is looked up again when a connection to it ends or
-   fails. As getaddrinfo may block for minutes and cannot be stopped, a thread calls it. The answer is used by the next connection.
+/* names.c - nodes by name: all addresses of a name are tried. A name is looked up again when a connection to it ends or fails. As
+   getaddrinfo may block for minutes and cannot be stopped, threads call it: one for each family, because a name server may answer for
+   one family only. The answers are used by the next connection.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -16,10 +17,28 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { LOOKUP_MS = 1000, ADDRESSES_MAX = 8 };
+/* Times in milliseconds. */
+enum {
+    /* How long all of the first lookups are waited for; and the least time between two lookups of a name. */
+    LOOKUP_MS = 1000,
+    /* How long a quorum of them is waited for. A dead name server costs 5 s, for each domain that is searched. */
+    LOOKUP_MAX_MS = 15000,
+    /* When a quorum was late: how long the rest is waited for then. */
+    REST_MS = 250,
+    /* When a name has addresses of one family: how long the other family is waited for then. */
+    OTHER_FAMILY_MS = 50,
+    /* How often these times are looked at. */
+    LOOK_MS = 20
+};
+
+enum { ADDRESSES_MAX = 8 }; /* of a name */
 
 struct target targets[REDLOCK_NODES_MAX];
 unsigned target_count;
+
+/* The order in which addresses are tried: one of each family in turn. */
+enum { V6, V4, FAMILIES };
+static const int families[FAMILIES] = {AF_INET6, AF_INET};
 
 /* The answer of a lookup. A pipe takes it in one piece. */
 struct answer {
@@ -30,19 +49,28 @@ struct answer {
 
 struct lookup {
     const char *name; /* "host:port" */
+    int family;       /* AF_INET6 or AF_INET */
     int to;           /* a pipe that gets a struct answer */
 };
 
 /* The name of a node. */
 static struct name {
-    struct answer known; /* the last answer that has addresses */
-    unsigned turn;       /* the address in use, or to be used next */
-    unsigned tried;      /* addresses that the current attempt to connect has tried */
-    int from;            /* the pipe of a lookup; -1: none */
-    uint64_t again_us;   /* no lookup begins before this time of now_us() */
-    int is_up;           /* 1: the node is connected */
-    int was_tried; /* 1: an attempt to connect was made, since which the name may have moved */
+    struct answer found[FAMILIES]; /* the last answers; one without addresses if it is definite */
+    struct answer known;           /* the last addresses of all families */
+    uint64_t found_us;             /* when the name first had an address */
+    int from[FAMILIES];            /* the pipe of a lookup; -1: none */
+    uint64_t again_us[FAMILIES];   /* no lookup begins before this time of now_us() */
+    unsigned turn;                 /* the address in use, or to be used next */
+    unsigned tried;                /* addresses that the current attempt to connect has tried */
+    int is_up;                     /* 1: the node is connected */
+    /* 1: an attempt to connect was made, since which the name may have moved */
+    int was_tried;
 } names[REDLOCK_NODES_MAX];
+
+unsigned quorum(void)
+{
+    return target_count / 2 + 1;
+}
 
 static int is_name(const char *address)
 {
@@ -58,19 +86,31 @@ static int is_name(const char *address)
 
 /* ---- Lookups ---- */
 
-/* Appends an address, with the port of the name. */
-static void add_address(struct answer *answer, const struct addrinfo *found, const char *port)
+/* The index of an address in an answer; its count if it is not there. */
+static unsigned find_address(const struct answer *answer, const char *address)
 {
-    char host[80];
-    int is_v6 = found->ai_family == AF_INET6;
+    unsigned n = 0;
 
-    if (answer->count < ADDRESSES_MAX && getnameinfo(found->ai_addr, found->ai_addrlen, host,
-                                                     sizeof host, NULL, 0, NI_NUMERICHOST) == 0)
-        snprintf(answer->address[answer->count++], sizeof answer->address[0], "%s%s%s%s",
-                 is_v6 ? "[" : "", host, is_v6 ? "]" : "", port);
+    while (n < answer->count && strcmp(answer->address[n], address) != 0)
+        n++;
+    return n;
 }
 
-static void look_up(const char *name, struct answer *answer)
+/* Appends an address, with the port of the name, unless it is there. */
+static void add_address(struct answer *answer, const struct addrinfo *found, const char *port)
+{
+    char host[80], address[sizeof answer->address[0]];
+    int is_v6 = found->ai_family == AF_INET6;
+
+    if (answer->count == ADDRESSES_MAX || getnameinfo(found->ai_addr, found->ai_addrlen, host,
+                                                      sizeof host, NULL, 0, NI_NUMERICHOST) != 0)
+        return;
+    snprintf(address, sizeof address, "%s%s%s%s", is_v6 ? "[" : "", host, is_v6 ? "]" : "", port);
+    if (find_address(answer, address) == answer->count)
+        strcpy(answer->address[answer->count++], address);
+}
+
+static void look_up(const char *name, int family, struct answer *answer)
 {
     struct addrinfo hints, *found, *each;
     const char *port = strrchr(name, ':');
@@ -79,6 +119,7 @@ static void look_up(const char *name, struct answer *answer)
     snprintf(host, sizeof host, "%.*s", (int)(port - name), name);
     memset(answer, 0, sizeof *answer);
     memset(&hints, 0, sizeof hints);
+    hints.ai_family = family;
     hints.ai_socktype = SOCK_STREAM;
     if ((answer->failed = getaddrinfo(host, NULL, &hints, &found)) != 0)
         return;
@@ -93,7 +134,7 @@ static void *run_lookup(void *argument)
     struct answer answer;
     ssize_t written;
 
-    look_up(lookup->name, &answer);
+    look_up(lookup->name, lookup->family, &answer);
     written = write(lookup->to, &answer, sizeof answer);
     (void)written; /* if nobody reads it, nobody needs it */
     close(lookup->to);
@@ -117,106 +158,211 @@ static int start_thread(struct lookup *lookup)
     return failed == 0;
 }
 
-/* Begins to look up the name of node i, unless this is under way, or has begun a moment ago. */
-static void begin_lookup(unsigned i)
+/* Begins to look up a family of the name of node i, unless this is under way, or has begun less than LOOKUP_MS ago. */
+static void begin_lookup(unsigned i, unsigned family)
 {
     struct name *name = &names[i];
     uint64_t now = now_us();
     struct lookup *lookup;
     int line[2];
 
-    if (name->from >= 0 || now < name->again_us)
+    if (name->from[family] >= 0 || now < name->again_us[family])
         return;
-    name->again_us = now + (uint64_t)LOOKUP_MS * 1000;
+    name->again_us[family] = now + (uint64_t)LOOKUP_MS * 1000;
     if (open_pipe(line)) {
         lookup = malloc(sizeof *lookup);
         if (lookup != NULL) {
             lookup->name = targets[i].url.address;
+            lookup->family = families[family];
             lookup->to = line[1];
-            name->from = line[0];
+            name->from[family] = line[0];
             if (start_thread(lookup))
                 return;
         }
         close(line[0]);
         close(line[1]);
         free(lookup);
-        name->from = -1;
+        name->from[family] = -1;
     }
     if (name->known.count == 0)
         targets[i].error = "no thread to look its name up";
 }
 
-/* The index of an address in an answer; its count if it is not there. */
-static unsigned find_address(const struct answer *answer, const char *address)
+static void begin_lookups(unsigned i)
 {
-    unsigned n = 0;
+    unsigned family;
 
-    while (n < answer->count && strcmp(answer->address[n], address) != 0)
-        n++;
-    return n;
+    for (family = 0; family < FAMILIES; family++)
+        begin_lookup(i, family);
 }
 
-/* Uses the addresses of an answer. The address in use, or to be used next, stays while the name has it. */
-static void use(unsigned i, const struct answer *answer)
+/* 1: a lookup of the name is under way. */
+static int is_looked_up(unsigned i)
+{
+    return names[i].from[V6] >= 0 || names[i].from[V4] >= 0;
+}
+
+/* Why the name has no address. */
+static const char *why_unknown(unsigned i)
+{
+    const struct answer *found = names[i].found;
+
+    if (is_looked_up(i))
+        return "the resolver has not answered yet";
+    if (found[V6].failed == EAI_AGAIN || found[V4].failed == 0)
+        return found[V6].failed != 0 ? gai_strerror(found[V6].failed) : "no address";
+    return gai_strerror(found[V4].failed);
+}
+
+/* The addresses of all families: one of each in turn. */
+static void merge(const struct answer found[FAMILIES], struct answer *all)
+{
+    unsigned n, family;
+
+    memset(all, 0, sizeof *all);
+    for (n = 0; n < ADDRESSES_MAX; n++)
+        for (family = 0; family < FAMILIES; family++)
+            if (n < found[family].count && all->count < ADDRESSES_MAX)
+                strcpy(all->address[all->count++], found[family].address[n]);
+}
+
+/* Uses the addresses of the last answers. The address in use stays while the name has it. Without any, those that were known stay. */
+static void use_found(unsigned i)
 {
     struct name *name = &names[i];
     int is_first = name->known.count == 0;
-    unsigned n = is_first ? answer->count : find_address(answer, name->known.address[name->turn]);
+    struct answer all;
+    unsigned n;
 
-    if (answer->count == 0) {
+    merge(name->found, &all);
+    if (all.count == 0) {
         if (is_first)
-            targets[i].error = answer->failed != 0 ? gai_strerror(answer->failed) : "no address";
+            targets[i].error = why_unknown(i);
         return;
     }
-    name->known = *answer;
-    name->turn = n < answer->count ? n : 0;
+    n = name->was_tried && !is_first ? find_address(&all, name->known.address[name->turn])
+                                     : all.count;
+    name->known = all;
+    name->turn = n < all.count ? n : 0;
     targets[i].error = NULL;
-    if (n < answer->count)
+    if (is_first)
+        name->found_us = now_us();
+    if (n < all.count)
         return;
-    strcpy(targets[i].address, answer->address[0]);
+    strcpy(targets[i].address, all.address[0]);
     if (name->was_tried)
         say(LOG_NOTICE, "%s has %s address now: %s", targets[i].url.address,
             is_first ? "an" : "another", targets[i].address);
 }
 
-/* Reads the answer of a lookup, if it is there in time. */
-static void take_answer(unsigned i, uint64_t until_us)
+/* 1: the answer says that the name has no address of this family. Other failures may be over at the next lookup. */
+static int is_definite(const struct answer *answer)
+{
+    switch (answer->failed) {
+    case EAI_NONAME:
+#if defined(EAI_NODATA) && EAI_NODATA != EAI_NONAME
+    case EAI_NODATA:
+#endif
+#ifdef EAI_ADDRFAMILY
+    case EAI_ADDRFAMILY:
+#endif
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+/* Reads the answers of lookups that have come. */
+static void take_answers(unsigned i)
 {
     struct name *name = &names[i];
-    struct pollfd fd = {name->from, POLLIN, 0};
     struct answer answer;
+    unsigned family, count = 0;
 
-    if (name->from < 0 || poll(&fd, 1, poll_ms(until_us, now_us())) != 1)
-        return;
-    if (read(name->from, &answer, sizeof answer) == sizeof answer)
-        use(i, &answer);
-    close(name->from);
-    name->from = -1;
+    for (family = 0; family < FAMILIES; family++) {
+        struct pollfd fd = {name->from[family], POLLIN, 0};
+        if (fd.fd < 0 || poll(&fd, 1, 0) != 1)
+            continue;
+        if (read(fd.fd, &answer, sizeof answer) == sizeof answer &&
+            (answer.count > 0 || name->found[family].count == 0 || is_definite(&answer)))
+            name->found[family] = answer;
+        close(fd.fd);
+        name->from[family] = -1;
+        count++;
+    }
+    if (count > 0)
+        use_found(i);
+}
+
+/* Until when the first lookups are waited for, as things are at `now`; 0: not any more. *quorum_us: when a quorum of nodes first had
+   addresses; UINT64_MAX: not yet. */
+static uint64_t wait_until(uint64_t begin_us, uint64_t now, uint64_t *quorum_us)
+{
+    uint64_t all_us = begin_us + (uint64_t)LOOKUP_MS * 1000, rest_us;
+    unsigned i, known = 0, coming = 0, open = 0;
+
+    for (i = 0; i < target_count; i++) {
+        unsigned has_address =
+            targets[i].error == NULL && (!is_looked_up(i) || names[i].known.count > 0);
+        known += has_address;
+        coming += is_looked_up(i) && !has_address;
+        open += is_looked_up(i) && has_address &&
+                now < names[i].found_us + (uint64_t)OTHER_FAMILY_MS * 1000;
+    }
+    if (coming + open == 0)
+        return 0;
+    if (known < quorum())
+        return known + coming < quorum() ? all_us : begin_us + (uint64_t)LOOKUP_MAX_MS * 1000;
+    if (*quorum_us == UINT64_MAX)
+        *quorum_us = now;
+    rest_us = *quorum_us + (uint64_t)REST_MS * 1000;
+    return rest_us > all_us ? rest_us : all_us;
+}
+
+/* Waits until an answer comes, LOOK_MS at most. */
+static void sleep_on_lookups(void)
+{
+    struct pollfd fds[REDLOCK_NODES_MAX * FAMILIES];
+    unsigned n;
+
+    for (n = 0; n < target_count * FAMILIES; n++)
+        fds[n] = (struct pollfd){names[n / FAMILIES].from[n % FAMILIES], POLLIN, 0};
+    poll(fds, target_count * FAMILIES, LOOK_MS);
+}
+
+static void wait_for_lookups(void)
+{
+    uint64_t begin_us = now_us(), now = begin_us, quorum_us = UINT64_MAX;
+    unsigned i;
+
+    while (now < wait_until(begin_us, now, &quorum_us) && !is_asked_to_end()) {
+        sleep_on_lookups();
+        for (i = 0; i < target_count; i++)
+            take_answers(i);
+        now = now_us();
+    }
+    for (i = 0; i < target_count; i++)
+        if (names[i].known.count == 0 && is_looked_up(i))
+            targets[i].error = why_unknown(i);
 }
 
 void names_load(void)
 {
-    uint64_t until_us = now_us() + (uint64_t)LOOKUP_MS * 1000;
     unsigned i;
     int failed;
 
     for (i = 0; i < target_count; i++) {
         struct target *target = &targets[i];
-        names[i].from = -1;
-        /* Until a name has an address, its text stands there: no other node has the same. */
+        names[i].from[V6] = names[i].from[V4] = -1;
         memcpy(target->address, target->url.address, sizeof target->address - 1);
         if (is_name(target->url.address))
-            begin_lookup(i);
+            begin_lookups(i);
         else if ((failed = redlock_resolve(target->url.address, target->address,
                                            sizeof target->address)) != 0)
             target->error = failed == REDLOCK_RESOLVE_INVALID ? "the address is too long"
                                                               : gai_strerror(failed);
     }
-    for (i = 0; i < target_count; i++) {
-        take_answer(i, until_us);
-        if (names[i].from >= 0)
-            targets[i].error = "the resolver has not answered yet";
-    }
+    wait_for_lookups();
 }
 
 unsigned names_count(unsigned i)
@@ -264,9 +410,9 @@ static int dial(void *context, struct redlock_node *node)
 
     (void)context;
     if (is_name(targets[i].url.address)) {
-        take_answer(i, 0);
+        take_answers(i);
         if (names[i].was_tried)
-            begin_lookup(i);
+            begin_lookups(i);
         names[i].was_tried = 1;
         names[i].tried = 0;
     }

@@ -15,11 +15,6 @@
 #include <sys/prctl.h>
 #endif
 
-unsigned quorum(void)
-{
-    return target_count / 2 + 1;
-}
-
 /* Why an optional file was not read; NULL if it was read or does not exist. */
 static const char *unread;
 

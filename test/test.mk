@@ -159,8 +159,13 @@ $(B)/cli/redlock-plain: $(CLI) $(wildcard cli/*.h) $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) -O1 -g $(WARN) $(filter-out -D_GNU_SOURCE,$(CLI_FLAGS)) -D_XOPEN_SOURCE=700 -DREDLOCK_CLI_POSIX -I. $(CLI) -o $@
 
+# In a network namespace, where the packet filter and the name server are those of the test.
+$(B)/cli/contact_test: test/cli/contact_test.c test/lib/program.c test/lib/program.h test/lib/servers.c test/lib/servers.h test/lib/tap.h
+	@mkdir -p $(@D)
+	$(CC) -O1 -g $(WARN) $(POSIX) -Itest/lib $< test/lib/program.c test/lib/servers.c -o $@
+
 # What both run; make test builds it before.
-CLI_TESTS = $(B)/cli/cli_test $(B)/cli/job_test $(B)/redlock $(B)/cli/redlock-san $(B)/redlock-static
+CLI_TESTS = $(B)/cli/cli_test $(B)/cli/contact_test $(B)/cli/job_test $(B)/redlock $(B)/cli/redlock-san $(B)/redlock-static
 test-cli: deps-cli ## the program on real servers: plain, with sanitizers, static
 	@$(MAKE) -s $(CLI_TESTS)
 	prove -j 8 -e $(B)/cli/cli_test $$($(B)/cli/cli_test)
@@ -200,7 +205,10 @@ $(B)/partition/%: test/servers/%.c test/servers/partition.h test/lib/side.h test
 
 PARTITION = partition_test late_test idle_test
 test-partition: deps-partition $(PARTITION:%=$(B)/partition/%)
+	@$(MAKE) -s $(B)/cli/contact_test $(B)/redlock $(B)/redlock-static
 	prove -j 3 -e 'sh test/servers/partition.sh' $(PARTITION:%=$(B)/partition/%)
+	prove -j 3 -e 'sh test/servers/partition.sh $(B)/cli/contact_test' $$($(B)/cli/contact_test)
+	REDLOCK=$(B)/redlock-static prove -j 3 -e 'sh test/servers/partition.sh $(B)/cli/contact_test' $$($(B)/cli/contact_test | grep -v answer_over_tcp) # before musl 1.2.4 there is no TCP
 
 # The transports in examples/.
 test-tls: deps-transports test/ports/tls_test.c test/ports/mbedtls.h test/lib/side.h test/lib/servers.c $(wildcard examples/tls/* extra/redlock_tls.*) $(LIB) $(HEADERS) ## TLS with mbedTLS, on real servers; MBEDTLS_PREFIX=folder, also test-cli-tls: with the mbedTLS installed there
@@ -277,7 +285,7 @@ TESTS = test-cli test-job mutants test-vendor test-valgrind test-cli-tls test-do
 test: ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
 	@tools/deps.sh test
 	@$(MAKE) -s -j 2 $(ONE) man $(B)/libredlock.a $(CLI_TESTS)
-	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test late_test idle_test api_test tls_test lwip_test table_test loops_test hpp_test check_test cli_test cli_tls clock_test soak' test/all.sh $(TESTS)
+	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test late_test idle_test api_test tls_test lwip_test table_test loops_test hpp_test check_test cli_test contact_test cli_tls clock_test soak' test/all.sh $(TESTS)
 
 # The quick start, and then these commands of README; takes the last commit. SUITE=trixie is Debian 13, SUITE=bookworm is Debian 12.
 SUITE =

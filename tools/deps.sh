@@ -16,7 +16,7 @@ servers='programs partition strace:strace'
 valgrind='programs valgrind:valgrind'
 scripts='gcc prove:perl lua5.1:lua5.1 lua5.2:lua5.2 lua5.3:lua5.3 lua5.4:lua5.4'
 analyze='clang clang-tidy:clang-tidy cppcheck:cppcheck'
-partition='programs nft:nftables ip:iproute2'
+partition='programs static nft:nftables ip:iproute2'
 style='clang-format:clang-format prove:perl git:git'
 # all that `make test` needs
 test='programs scripts valgrind analyze partition style docs model vendor loops board transports cli cli_tls'

@@ -3294,7 +3294,6 @@ static void hand_off(void)
     no_key_left("then");
 }
 
-/* A resolver that hangs delays the program by a second, not by a minute. */
 /* From now on the programs have the shim's functions. */
 static void preload_shim(void)
 {
@@ -3305,6 +3304,7 @@ static void preload_shim(void)
     setenv("LD_PRELOAD", shim, 1);
 }
 
+/* A resolver that hangs delays the program by a second if a quorum has addresses, and not by a minute if none has. */
 static void slow_names(void)
 {
     char list[200];
@@ -3334,7 +3334,7 @@ static int threads_of(pid_t pid)
     return stat(path, &status) == 0 ? (int)status.st_nlink - 2 : 0;
 }
 
-/* SIGTERM ends the program while it looks a name up: a second thread does that. It is process 1 of a PID namespace, where the kernel
+/* SIGTERM ends the program while it looks a name up: other threads do that, one for each family of addresses. It is process 1 of a PID namespace, where the kernel
    drops a signal that has no handler. */
 static void names_that_hang(void)
 {
@@ -3356,12 +3356,12 @@ static void names_that_hang(void)
     setup.instead = "unshare";
     run =
         start(rights[i], "--mount-proc", program, "run", "-N", "hangs.invalid", "x", "true", NULL);
-    ok(until((pid = child_of(run.pid, 0)) > 0 && threads_of(pid) == 2, WAIT_MS), "it looks up");
+    ok(until((pid = child_of(run.pid, 0)) > 0 && threads_of(pid) == 3, WAIT_MS), "it looks up");
     signal_to(pid, SIGTERM);
     is_int(ends(&run), 128 + SIGTERM, "process 1: SIGTERM ends it");
     is_text(wrote(run, 'e'), "", "without a message");
     run = start("acquire", "-t", "9", "-N", "hangs.invalid", "x", NULL);
-    ok(until(threads_of(run.pid) == 2, WAIT_MS), "it looks up");
+    ok(until(threads_of(run.pid) == 3, WAIT_MS), "it looks up");
     signal_to(run.pid, SIGTERM);
     is_int(ends(&run), -SIGTERM, "any other process: SIGTERM ends it");
 }
