@@ -58,17 +58,24 @@ int refuses(struct talk *talk)
     return fails(talk, fault_of(why), why);
 }
 
-/* Waits for these events until this time; UINT64_MAX: for ever. Ends this process with its parent, which is the reader of the pipe. */
+/* Waits for these events until this time; UINT64_MAX: for ever. It may return earlier while a connect is under way. Ends this process with
+   its parent, which is the reader of the pipe. */
 static void wait_for(struct talk *talk, unsigned events, uint64_t until_us)
 {
     unsigned wanted = io_events(&talk->node, events);
-    struct pollfd fds[2] = {{(int)talk->node.handle, poll_events(wanted), 0}, {talk->parent, 0, 0}};
+    struct pollfd fds[2 + ADDRESSES_MAX] = {{(int)talk->node.handle, poll_events(wanted), 0},
+                                            {talk->parent, 0, 0}};
+    uint64_t now = now_us(), wait_us = UINT64_MAX;
+    unsigned count = 2 + names_watch(&talk->node, fds + 2, &wait_us);
 
     if (io_has_bytes(&talk->node))
         return;
-    poll(fds, 2, poll_ms(until_us, now_us()));
+    if (wait_us < UINT64_MAX - now && now + wait_us < until_us)
+        until_us = now + wait_us;
+    poll(fds, count, poll_ms(until_us, now));
     if (fds[1].revents != 0)
         _exit(0);
+    names_serve(&talk->node);
 }
 
 /* Returns 1 when the connection is made, -1 when it has failed, 0 when the time is over. */

@@ -128,6 +128,14 @@ unsigned names_count(unsigned i);
 /* redlock_posix(), for nodes whose address is that of a target: tries all addresses of a name, and looks it up again. */
 const struct redlock_io *names_io(void);
 
+/* A connect that is not made soon is tried at other addresses of the name, too: beside it. These are for a loop that waits for nodes. */
+enum { ADDRESSES_MAX = 8 }; /* of a name */
+/* Appends the sockets beside that of the node to fds, and returns how many they are. Shortens the time to wait, in microseconds, to the
+   time when the next address is due. */
+unsigned names_watch(const struct redlock_node *node, struct pollfd *fds, uint64_t *wait_us);
+/* After the wait. Returns 1 if a connection beside was made, which is that of the node now: it is writable. */
+int names_serve(struct redlock_node *node);
+
 /* ---- Nodes, in nodes.c ---- */
 
 /* Reads addresses and passwords, looks up names (names_load), and sets options.node_timeout_ms if it was not
@@ -326,9 +334,9 @@ int never_expires(const struct session *session);
 /* One turn of the loop: sends; sleeps until an event, a signal, `until_us`, or the time that the library asks for;
    receives. */
 void turn(struct session *session, uint64_t until_us);
-/* The parts of a turn, for several sessions at once. session_watch fills in target_count of fds and returns the time to
-   sleep, in microseconds; session_serve takes what sleep_on found. */
-uint64_t session_watch(struct session *session, struct pollfd *fds);
+/* The parts of a turn. session_watch fills in `count` of fds and returns the time to sleep, in microseconds; the caller may add one more.
+   session_serve takes what sleep_on found. */
+uint64_t session_watch(struct session *session, struct pollfd *fds, unsigned *count);
 void session_serve(struct session *session, const struct pollfd *fds);
 
 /* Serves the lock until it is not in progress. */
@@ -499,7 +507,7 @@ enum { KILLED_MS = 10000 };
    waitpid(); 0: the child has not ended, or is no child any more. */
 int wait_for_child(pid_t child, int *status);
 
-enum { SLEEP_MAX = REDLOCK_NODES_MAX + 1 }; /* descriptors of sleep_on */
+enum { SLEEP_MAX = REDLOCK_NODES_MAX * ADDRESSES_MAX + 1 }; /* descriptors of sleep_on */
 
 uint64_t now_us(void);
 /* The kernel continues this process at this time of now_us() if the process is stopped then. UINT64_MAX: never. Returns 0 if the

@@ -1,6 +1,9 @@
-/* names.c - nodes by name: all addresses of a name are tried. A name is looked up again when a connection to it ends or fails. As
-   getaddrinfo may block for minutes and cannot be stopped, threads call it: one for each family, because a name server may answer for
-   one family only. The answers are used by the next connection.
+/* names.c - nodes by name. All addresses of a name are tried: if the first does
+   not answer soon, the next one is dialled beside it (RFC 8305). A name is
+   looked up again when a connection to it ends or fails. As getaddrinfo may
+   block for minutes and cannot be stopped, threads call it: one for each
+   family, because a name server may answer for one family only. The answers are
+   used by the next connection.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -19,19 +22,22 @@
 
 /* Times in milliseconds. */
 enum {
-    /* How long all of the first lookups are waited for; and the least time between two lookups of a name. */
+    /* How long all of the first lookups are waited for; and the least time
+     between two lookups of a name. */
     LOOKUP_MS = 1000,
-    /* How long a quorum of them is waited for. A dead name server costs 5 s, for each domain that is searched. */
+    /* How long a quorum of them is waited for. A dead name server costs 5 s, for
+     each domain that is searched. */
     LOOKUP_MAX_MS = 15000,
     /* When a quorum was late: how long the rest is waited for then. */
     REST_MS = 250,
-    /* When a name has addresses of one family: how long the other family is waited for then. */
+    /* When a name has addresses of one family: how long the other family is
+     waited for then. */
     OTHER_FAMILY_MS = 50,
     /* How often these times are looked at. */
-    LOOK_MS = 20
+    LOOK_MS = 20,
+    /* Without an answer for so long, the next address is dialled, too. */
+    BESIDE_MS = 250
 };
-
-enum { ADDRESSES_MAX = 8 }; /* of a name */
 
 struct target targets[REDLOCK_NODES_MAX];
 unsigned target_count;
@@ -55,16 +61,23 @@ struct lookup {
 
 /* The name of a node. */
 static struct name {
-    struct answer found[FAMILIES]; /* the last answers; one without addresses if it is definite */
+    struct answer found[FAMILIES]; /* the last answers; one without addresses if
+                                    it is definite */
     struct answer known;           /* the last addresses of all families */
     uint64_t found_us;             /* when the name first had an address */
     int from[FAMILIES];            /* the pipe of a lookup; -1: none */
     uint64_t again_us[FAMILIES];   /* no lookup begins before this time of now_us() */
     unsigned turn;                 /* the address in use, or to be used next */
-    unsigned tried;                /* addresses that the current attempt to connect has tried */
     int is_up;                     /* 1: the node is connected */
     /* 1: an attempt to connect was made, since which the name may have moved */
     int was_tried;
+
+    /* The current attempt to connect has tried so many addresses, from the first
+   * one on. */
+    unsigned first, tried;
+    int is_racing;             /* 1: the attempt may dial addresses beside the one in use */
+    uint64_t beside_us;        /* when the attempt dials the next address */
+    int beside[ADDRESSES_MAX]; /* the sockets of addresses beside; -1: none */
 } names[REDLOCK_NODES_MAX];
 
 unsigned quorum(void)
@@ -142,7 +155,8 @@ static void *run_lookup(void *argument)
     return NULL;
 }
 
-/* A thread that gets no signals: they are for the main thread. Returns 0 if it cannot be created. */
+/* A thread that gets no signals: they are for the main thread. Returns 0 if it
+ * cannot be created. */
 static int start_thread(struct lookup *lookup)
 {
     sigset_t all, before;
@@ -158,7 +172,8 @@ static int start_thread(struct lookup *lookup)
     return failed == 0;
 }
 
-/* Begins to look up a family of the name of node i, unless this is under way, or has begun less than LOOKUP_MS ago. */
+/* Begins to look up a family of the name of node i, unless this is under way,
+ * or has begun less than LOOKUP_MS ago. */
 static void begin_lookup(unsigned i, unsigned family)
 {
     struct name *name = &names[i];
@@ -226,7 +241,8 @@ static void merge(const struct answer found[FAMILIES], struct answer *all)
                 strcpy(all->address[all->count++], found[family].address[n]);
 }
 
-/* Uses the addresses of the last answers. The address in use stays while the name has it. Without any, those that were known stay. */
+/* Uses the addresses of the last answers. The address in use stays while the
+ * name has it. Without any, those that were known stay. */
 static void use_found(unsigned i)
 {
     struct name *name = &names[i];
@@ -255,7 +271,8 @@ static void use_found(unsigned i)
             is_first ? "an" : "another", targets[i].address);
 }
 
-/* 1: the answer says that the name has no address of this family. Other failures may be over at the next lookup. */
+/* 1: the answer says that the name has no address of this family. Other
+ * failures may be over at the next lookup. */
 static int is_definite(const struct answer *answer)
 {
     switch (answer->failed) {
@@ -294,8 +311,9 @@ static void take_answers(unsigned i)
         use_found(i);
 }
 
-/* Until when the first lookups are waited for, as things are at `now`; 0: not any more. *quorum_us: when a quorum of nodes first had
-   addresses; UINT64_MAX: not yet. */
+/* Until when the first lookups are waited for, as things are at `now`; 0: not
+   any more. *quorum_us: when a quorum of nodes first had addresses; UINT64_MAX:
+   not yet. */
 static uint64_t wait_until(uint64_t begin_us, uint64_t now, uint64_t *quorum_us)
 {
     uint64_t all_us = begin_us + (uint64_t)LOOKUP_MS * 1000, rest_us;
@@ -381,44 +399,180 @@ unsigned target_of(const struct redlock_node *node)
     return i;
 }
 
-/* The connection failed, or was not made in time: the next address is in use. */
-static void turn_to_next(unsigned i)
+/* The address that the attempt to connect tries next. */
+static unsigned next_of(const struct name *name)
 {
-    if (names[i].known.count > 0)
-        names[i].turn = (names[i].turn + 1) % names[i].known.count;
+    return (name->first + name->tried) % name->known.count;
 }
 
-/* Tries the addresses that this attempt to connect has not tried, until one does not fail at once. Returns -1 if all do. */
+/* The node uses this address. */
+static void use_address(unsigned i, unsigned turn)
+{
+    names[i].turn = turn;
+    strcpy(targets[i].address, names[i].known.address[turn]);
+}
+
+/* Tries the addresses that this attempt to connect has not tried, until one
+ * does not fail at once. Returns -1 if all do. */
 static int connect_next(unsigned i, struct redlock_node *node)
 {
     struct name *name = &names[i];
 
     while (name->tried < name->known.count) {
-        strcpy(targets[i].address, name->known.address[name->turn]);
+        use_address(i, next_of(name));
         name->tried++;
         node->error[0] = '\0'; /* that of the last address stays */
-        if (redlock_posix()->dial(NULL, node) == 0)
-            return 0;
-        turn_to_next(i);
+        if (redlock_posix()->dial(NULL, node) != 0)
+            continue;
+        name->beside_us = now_us() + (uint64_t)BESIDE_MS * 1000;
+        name->is_racing = 1;
+        return 0;
     }
+    name->turn = name->first;
     return -1;
 }
 
+/* ---- Addresses beside the one in use ---- */
+
+/* A node for an address beside, for the calls of redlock_posix(). Valid until
+ * the next call. */
+static struct redlock_node *node_beside(unsigned i, unsigned n)
+{
+    static struct redlock_node node;
+
+    node.address = names[i].known.address[n];
+    node.handle = names[i].beside[n];
+    return &node;
+}
+
+static void close_beside(unsigned i, unsigned n)
+{
+    if (names[i].beside[n] >= 0)
+        redlock_posix()->shut(NULL, node_beside(i, n));
+    names[i].beside[n] = -1;
+}
+
+/* The attempt to connect is over. */
+static void end_race(unsigned i)
+{
+    unsigned n;
+
+    for (n = 0; names[i].is_racing && n < names[i].known.count; n++)
+        close_beside(i, n);
+    names[i].is_racing = 0;
+}
+
+/* Dials the next address beside the others, if it is due. */
+static void dial_beside(unsigned i)
+{
+    struct name *name = &names[i];
+    uint64_t now = now_us();
+    struct redlock_node *node;
+    unsigned n;
+
+    while (name->tried < name->known.count && now >= name->beside_us) {
+        n = next_of(name);
+        name->tried++;
+        node = node_beside(i, n);
+        if (redlock_posix()->dial(NULL, node) != 0)
+            continue; /* the next one at once */
+        name->beside[n] = (int)node->handle;
+        name->beside_us = now + (uint64_t)BESIDE_MS * 1000;
+    }
+}
+
+/* The node uses the connection to this address, which was dialled beside. The
+   descriptor stays the same, because the layers above have it. */
+static void take_beside(unsigned i, unsigned n, struct redlock_node *node)
+{
+    if (dup2(names[i].beside[n], (int)node->handle) < 0)
+        return;
+    fcntl((int)node->handle, F_SETFD, FD_CLOEXEC);
+    close_beside(i, n);
+    use_address(i, n);
+}
+
+unsigned names_watch(const struct redlock_node *node, struct pollfd *fds, uint64_t *wait_us)
+{
+    const struct name *name = &names[target_of(node)];
+    uint64_t now = now_us(), left_us = name->beside_us > now ? name->beside_us - now : 0;
+    unsigned n, count = 0;
+
+    if (!name->is_racing)
+        return 0;
+    if (name->tried < name->known.count && left_us < *wait_us)
+        *wait_us = left_us;
+    for (n = 0; n < name->known.count; n++)
+        if (name->beside[n] >= 0)
+            fds[count++] = (struct pollfd){name->beside[n], POLLOUT, 0};
+    return count;
+}
+
+int names_serve(struct redlock_node *node)
+{
+    unsigned i = target_of(node), n;
+    struct name *name = &names[i];
+    int up;
+
+    if (!name->is_racing)
+        return 0;
+    for (n = 0; n < name->known.count; n++) {
+        up = name->beside[n] >= 0 ? redlock_posix()->ready(NULL, node_beside(i, n)) : 0;
+        if (up > 0) {
+            take_beside(i, n, node);
+            return 1;
+        }
+        if (up < 0) {
+            close_beside(i, n);
+            name->beside_us = 0;
+        }
+    }
+    dial_beside(i);
+    return 0;
+}
+
+/* ---- Callbacks ---- */
+
 static int dial(void *context, struct redlock_node *node)
 {
-    unsigned i = target_of(node);
+    unsigned i = target_of(node), n;
+    struct name *name = &names[i];
 
     (void)context;
     if (is_name(targets[i].url.address)) {
         take_answers(i);
-        if (names[i].was_tried)
+        if (name->was_tried)
             begin_lookups(i);
-        names[i].was_tried = 1;
-        names[i].tried = 0;
+        name->was_tried = 1;
+        name->first = name->turn;
+        name->tried = 0;
+        name->is_racing = 0;
+        for (n = 0; n < ADDRESSES_MAX; n++)
+            name->beside[n] = -1;
     }
     if (targets[i].error != NULL)
         redlock_set_error(node, "cannot resolve the name", targets[i].error);
-    return names[i].known.count > 0 ? connect_next(i, node) : redlock_posix()->dial(NULL, node);
+    return name->known.count > 0 ? connect_next(i, node) : redlock_posix()->dial(NULL, node);
+}
+
+/* The connection to the address in use has failed: one that was dialled beside
+   takes its place, or else the next address. Returns as `ready`. */
+static int go_on(unsigned i, struct redlock_node *node)
+{
+    struct name *name = &names[i];
+    unsigned n = 0;
+
+    while (n < name->known.count && name->beside[n] < 0)
+        n++;
+    if (n < name->known.count) {
+        node->error[0] = '\0';
+        take_beside(i, n, node);
+        return 0;
+    }
+    if (name->tried >= name->known.count)
+        return -1;
+    redlock_posix()->shut(NULL, node);
+    return connect_next(i, node);
 }
 
 static int ready(void *context, struct redlock_node *node)
@@ -428,24 +582,24 @@ static int ready(void *context, struct redlock_node *node)
 
     (void)context;
     names[i].is_up = up > 0;
-    if (up >= 0 || names[i].tried >= names[i].known.count)
-        return up;
-    redlock_posix()->shut(NULL, node);
-    turn_to_next(i);
-    return connect_next(i, node);
+    if (up > 0)
+        end_race(i);
+    return up < 0 && names[i].is_racing ? go_on(i, node) : up;
 }
 
 static void shut(void *context, struct redlock_node *node)
 {
     unsigned i = target_of(node);
+    struct name *name = &names[i];
 
     (void)context;
-    if (node->handle < 0)
-        return; /* `ready` has closed it, and the other addresses failed at once */
-    if (!names[i].is_up)
-        turn_to_next(i);
-    names[i].is_up = 0;
-    redlock_posix()->shut(NULL, node);
+    end_race(i);
+    if (!name->is_up && name->known.count > 0)
+        name->turn = next_of(name); /* was not made in time, or at all */
+    name->is_up = 0;
+    if (node->handle >= 0) /* else `ready` has closed it, and the other addresses
+                            failed at once */
+        redlock_posix()->shut(NULL, node);
 }
 
 const struct redlock_io *names_io(void)

@@ -334,10 +334,11 @@ static void forward_signals(void)
 static void turn_with_job(void)
 {
     struct pollfd fds[SLEEP_MAX];
-    uint64_t wait_us = session_watch(&session, fds);
+    unsigned count;
+    uint64_t wait_us = session_watch(&session, fds, &count);
 
-    fds[target_count] = job_watch();
-    sleep_on(fds, target_count + 1, wait_us, run.lost ? run.take_over_us : stop_us());
+    fds[count] = job_watch();
+    sleep_on(fds, count + 1, wait_us, run.lost ? run.take_over_us : stop_us());
     session_serve(&session, fds);
 }
 

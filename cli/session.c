@@ -20,11 +20,12 @@ unsigned count_nodes(redlock_mask mask)
     return n;
 }
 
-uint64_t session_watch(struct session *session, struct pollfd *fds)
+uint64_t session_watch(struct session *session, struct pollfd *fds, unsigned *count)
 {
     uint64_t wait_us = redlock_tick(&session->client);
     unsigned i;
 
+    *count = target_count;
     for (i = 0; i < target_count; i++) {
         const struct redlock_node *node = &session->nodes[i];
         unsigned wanted = io_events(node, redlock_wanted_events(&session->client, i));
@@ -33,6 +34,7 @@ uint64_t session_watch(struct session *session, struct pollfd *fds)
         fds[i].revents = 0;
         if (io_has_bytes(node))
             wait_us = 0;
+        *count += names_watch(node, fds + *count, &wait_us);
     }
     return wait_us;
 }
@@ -46,6 +48,8 @@ void session_serve(struct session *session, const struct pollfd *fds)
                           (fds[i].revents & ~POLLIN ? (unsigned)REDLOCK_WRITABLE : 0);
         if (io_has_bytes(&session->nodes[i]))
             events |= REDLOCK_READABLE;
+        if (names_serve(&session->nodes[i]))
+            events |= REDLOCK_WRITABLE;
         if (events != 0)
             redlock_handle_events(&session->client, i, events);
     }
@@ -55,9 +59,10 @@ void session_serve(struct session *session, const struct pollfd *fds)
 void turn(struct session *session, uint64_t until_us)
 {
     struct pollfd fds[SLEEP_MAX];
-    uint64_t wait_us = session_watch(session, fds);
+    unsigned count;
+    uint64_t wait_us = session_watch(session, fds, &count);
 
-    sleep_on(fds, target_count, wait_us, until_us);
+    sleep_on(fds, count, wait_us, until_us);
     ending_signal(); /* what has come does not end the next sleep */
     session_serve(session, fds);
 }
@@ -223,13 +228,18 @@ void session_adopt(struct session *session)
 
 enum redlock_status session_release(struct session *session)
 {
+    struct redlock_lock *lock = session->lock;
     unsigned i, ready = 0;
 
+    turn(session, 0); /* reads what has come */
     for (i = 0; i < target_count; i++)
         ready += session->nodes[i].state == REDLOCK_NODE_READY;
-    return redlock_release(&session->client, session->lock,
-                           (uint32_t)options.node_timeout_ms *
-                               (ready < quorum() ? FIRST_TIMES : 2));
+    lock->status = redlock_release_start(&session->client, lock,
+                                         (uint32_t)options.node_timeout_ms *
+                                             (ready < quorum() ? FIRST_TIMES : 2));
+    session_finish(
+        session); /* the loop of the library knows nothing of connections beside others */
+    return lock->status;
 }
 
 int never_expires(const struct session *session)

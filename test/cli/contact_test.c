@@ -300,6 +300,33 @@ static void answer_over_tcp(void)
     all_work("answers over TCP");
 }
 
+/* The first address of each name swallows packets. One attempt to connect takes longer than -w 3, and than -n waits. */
+static void first_address_is_a_hole(void)
+{
+    begin("nameserver " LIVE_SERVER "\n");
+    take("r");
+    name_nodes(HOLE, ADDRESS);
+    setenv("REDLOCK_NODE_TIMEOUT", "5", 1);
+    all_work("the first address is a hole");
+    is_int(redlock("run", "-n", "e", "sh", "-c", "! ls -l /proc/$$/fd | grep socket:", NULL), 0,
+           "the command has none of the sockets");
+}
+
+/* The same when the names move while the lock is held: one attempt to connect takes longer than the ttl. */
+static void move_to_a_hole(void)
+{
+    struct program run;
+
+    begin("nameserver " LIVE_SERVER "\n");
+    setenv("REDLOCK_NODE_TIMEOUT", "5", 1);
+    run = start("run", "-v", "-t", "6", "a", "sh", "-c", "echo began; sleep 10; exit 4", NULL);
+    ok(writes(run, 'o', "began"), "the command runs");
+    name_nodes(HOLE, OTHER_ADDRESS);
+    shell("nft add rule ip redlock input ip daddr " ADDRESS " reject with tcp reset");
+    is_int(ends(&run), 4, "the lock is held until the command has ended");
+    ok(strstr(wrote(run, 'e'), "has another address now") != NULL, "at the other address");
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -308,6 +335,8 @@ static const struct {
     {"no_answer_for_aaaa", no_answer_for_aaaa},
     {"no_support_for_aaaa", no_support_for_aaaa},
     {"answer_over_tcp", answer_over_tcp},
+    {"first_address_is_a_hole", first_address_is_a_hole},
+    {"move_to_a_hole", move_to_a_hole},
 };
 enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
 
