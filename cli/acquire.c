@@ -90,7 +90,7 @@ static enum redlock_status release_token(int count, char **words)
     read_token(count, words);
     session_open(&session, words[0]);
     session_adopt(&session);
-    return session_release(&session);
+    return session_release_first(&session);
 }
 
 /* ---- redlock release --force ---- */

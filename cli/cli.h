@@ -54,6 +54,8 @@ enum {
     FIRST_TIMES = 4
 }; /* first connections: this many times the node timeout, while a majority of nodes is missing */
 enum { SLOTS_MAX = 256 };
+/* Without options.unavailable_ms: how long a quorum of nodes is waited for, and by -n and release. */
+enum { UNAVAILABLE_MS = 10000, CONTACT_MS = 2000 };
 
 enum level { LOG_ERROR = 3, LOG_WARNING = 4, LOG_NOTICE = 5, LOG_DEBUG = 7 }; /* as syslog counts */
 
@@ -66,7 +68,8 @@ struct options {
     char *nodes;                           /* all lists, joined by blanks */
     const char *nodes_file; /* the file that has them; NULL: they are from elsewhere */
     long node_timeout_ms, wait_ms, ttl_ms, kill_after_ms, min_hold_ms;
-    long unavailable_ms, longest_ttl_ms;
+    long unavailable_ms; /* FOREVER_MS: not given; 0: no limit */
+    long longest_ttl_ms;
     long conflict_status;
     long slots; /* 0: one holder */
     int verbose, quiet, json, here, mine;
@@ -311,6 +314,10 @@ void check_name(const char *name);
 /* Handles signals from here on, reads the nodes (nodes_load), and makes a client of them and a lock on prefix + name. Exits if that
    is impossible, or a signal asks this process to end. */
 void session_open(struct session *session, const char *name);
+/* The limit in milliseconds for the first contact of -n and release with a quorum; 0: none. */
+long contact_ms(void);
+/* Connects all nodes anew, at once: the pauses between attempts to connect begin again. The lock must not be held or in progress. */
+void session_connect_again(struct session *session);
 /* From now on the lock is this slot of the name. It must not be held or in progress. */
 void session_slot(struct session *session, const char *name, unsigned number);
 /* The name of a slot: NAME/COUNT.NUMBER, so programs that disagree about the count use other locks. Exits with 64 if it is too long. */
@@ -323,6 +330,8 @@ void session_sign(struct session *session);
 void session_adopt(struct session *session);
 /* With FIRST_TIMES the node timeout for first connections. */
 enum redlock_status session_release(struct session *session);
+/* The same for a session that has asked no node yet: for contact_ms() at least. */
+enum redlock_status session_release_first(struct session *session);
 /* Serves a held lock until each reachable node has granted it, or was sent its extension, at most node_timeout_ms or a quarter
    of its validity. */
 void session_settle(struct session *session);

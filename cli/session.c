@@ -128,9 +128,35 @@ static int dial(void *context, struct redlock_node *node)
     return below->dial(context, node);
 }
 
-void session_open(struct session *session, const char *name)
+long contact_ms(void)
+{
+    return options.unavailable_ms >= 0 ? options.unavailable_ms : CONTACT_MS;
+}
+
+/* A client of all nodes, without connections. */
+static void begin_client(struct session *session)
 {
     struct redlock_settings settings = {0};
+
+    settings.node_timeout_ms = (uint32_t)options.node_timeout_ms;
+    settings.stall_ms = settings.node_timeout_ms * FIRST_TIMES;
+    settings.fair = 1;
+    settings.longest_ttl_ms = (uint32_t)options.longest_ttl_ms;
+    if (redlock_init(&session->client, &io, session->nodes, target_count, &settings) !=
+        REDLOCK_OK) {
+        say_errors(session, LOG_ERROR, "");
+        die(EXIT_CONFIG, "invalid node list");
+    }
+}
+
+void session_connect_again(struct session *session)
+{
+    redlock_deinit(&session->client);
+    begin_client(session);
+}
+
+void session_open(struct session *session, const char *name)
+{
     unsigned i;
 
     if (!signals_begin()) /* process 1 of a container would ignore a signal during the lookup */
@@ -151,10 +177,6 @@ void session_open(struct session *session, const char *name)
         session->nodes[i].database = url->database;
         session->nodes[i].user_data = io_name_of(i);
     }
-    settings.node_timeout_ms = (uint32_t)options.node_timeout_ms;
-    settings.stall_ms = settings.node_timeout_ms * FIRST_TIMES;
-    settings.fair = 1;
-    settings.longest_ttl_ms = (uint32_t)options.longest_ttl_ms;
     if (options.longest_ttl_ms > 0 &&
         (options.ttl_ms > options.longest_ttl_ms || options.min_hold_ms > options.longest_ttl_ms))
         die(EXIT_USAGE, "--ttl and --min-hold: at most longest-ttl, which is %ld ms",
@@ -162,11 +184,7 @@ void session_open(struct session *session, const char *name)
     below = io_open();
     io = *below;
     io.dial = dial;
-    if (redlock_init(&session->client, &io, session->nodes, target_count, &settings) !=
-        REDLOCK_OK) {
-        say_errors(session, LOG_ERROR, "");
-        die(EXIT_CONFIG, "invalid node list");
-    }
+    begin_client(session);
     session->ttl_ms =
         (uint32_t)(options.min_hold_ms > options.ttl_ms ? options.min_hold_ms : options.ttl_ms);
     begin_lock(session);
@@ -226,20 +244,50 @@ void session_adopt(struct session *session)
         die(EXIT_BUG, "an internal error");
 }
 
-enum redlock_status session_release(struct session *session)
+/* How long a release waits: longer while a quorum is not connected. */
+static uint32_t release_ms(const struct session *session)
 {
-    struct redlock_lock *lock = session->lock;
     unsigned i, ready = 0;
 
-    turn(session, 0); /* reads what has come */
     for (i = 0; i < target_count; i++)
         ready += session->nodes[i].state == REDLOCK_NODE_READY;
-    lock->status = redlock_release_start(&session->client, lock,
-                                         (uint32_t)options.node_timeout_ms *
-                                             (ready < quorum() ? FIRST_TIMES : 2));
-    session_finish(
-        session); /* the loop of the library knows nothing of connections beside others */
+    return (uint32_t)options.node_timeout_ms * (ready < quorum() ? FIRST_TIMES : 2);
+}
+
+/* Releases the lock, and waits for most_ms. After a signal that asks this process to end it waits as session_release does. The loop is
+   ours, because that of the library knows nothing of connections beside others. */
+static enum redlock_status release_within(struct session *session, uint32_t most_ms)
+{
+    struct redlock_lock *lock = session->lock;
+    uint32_t least_ms = release_ms(session);
+    int is_short = most_ms <= least_ms;
+
+    turn(session, 0); /* reads what has come */
+    lock->status = redlock_release_start(&session->client, lock, most_ms);
+    while (lock->status == REDLOCK_PENDING) {
+        turn(session, UINT64_MAX);
+        while (redlock_next_completed(&session->client) != NULL)
+            continue;
+        if (lock->status == REDLOCK_PENDING && !is_short && is_asked_to_end()) {
+            is_short = 1;
+            lock->status = redlock_release_start(&session->client, lock, least_ms);
+        }
+    }
     return lock->status;
+}
+
+enum redlock_status session_release(struct session *session)
+{
+    return release_within(session, release_ms(session));
+}
+
+enum redlock_status session_release_first(struct session *session)
+{
+    uint32_t least_ms = release_ms(session), most_ms = (uint32_t)contact_ms();
+
+    if (most_ms == 0)
+        most_ms = INT32_MAX;
+    return release_within(session, most_ms > least_ms ? most_ms : least_ms);
 }
 
 int never_expires(const struct session *session)

@@ -12,6 +12,7 @@ enum {
     SLOT_WAIT_MS = 1000
 }; /* how long to wait for one of several slots, before all are tried again */
 enum { RANDOM_WAIT_MS = 100 }; /* and before random bytes are asked for again */
+enum { CONTACT_PAUSE_MIN_US = 50000, CONTACT_PAUSE_MAX_US = 1000000 }; /* and -n before nodes are */
 
 /* ---- Messages while waiting ---- */
 
@@ -95,8 +96,10 @@ struct attempt {
     long wait_ms;         /* FOREVER_MS; 0: none */
     uint64_t begin_us;    /* of the wait */
     uint64_t answered_us; /* when a quorum answered last */
+    uint64_t asked_us;    /* when the nodes were asked last */
     uint64_t contend_us;  /* until then it retries after contention */
     uint64_t notice_us;   /* time of the next message; UINT64_MAX: never */
+    int is_nonblock;      /* -n: no holder is waited for, but nodes are */
     int may_be_ours;      /* may_be_held_above */
 };
 
@@ -112,12 +115,13 @@ static int is_over(const struct attempt *attempt)
 
 /* Starts an operation that waits for most_ms, or until the time of the attempt is over. FOREVER_MS: the library has no endless wait;
    this is its longest, and is repeated. */
-static void start_lock(struct session *session, const struct attempt *attempt, long most_ms)
+static void start_lock(struct session *session, struct attempt *attempt, long most_ms)
 {
     uint64_t wait_ms = most_ms < 0 ? 0x7fffffff : (uint64_t)most_ms;
 
     if (attempt->wait_ms >= 0 && waited_ms(attempt) + wait_ms > (uint64_t)attempt->wait_ms)
         wait_ms = is_over(attempt) ? 0 : (uint64_t)attempt->wait_ms - waited_ms(attempt);
+    attempt->asked_us = now_us();
     session->lock->status =
         redlock_acquire_start(&session->client, session->lock, (uint32_t)wait_ms);
 }
@@ -131,11 +135,24 @@ static void notice(struct session *session, struct attempt *attempt)
     attempt->notice_us = now_us() + 30000000;
 }
 
-/* No quorum has answered for so long that waiting ends. */
+/* This limit is over; 0 is none. */
+static int has_passed(uint64_t begin_us, long limit_ms)
+{
+    return limit_ms > 0 && now_us() - begin_us >= (uint64_t)limit_ms * 1000;
+}
+
+/* No quorum has answered for so long that waiting ends. With -n each attempt has this time. */
 static int is_unavailable(const struct attempt *attempt)
 {
-    return options.unavailable_ms > 0 &&
-           now_us() - attempt->answered_us > (uint64_t)options.unavailable_ms * 1000;
+    return has_passed(attempt->is_nonblock ? attempt->asked_us : attempt->answered_us,
+                      options.unavailable_ms >= 0 ? options.unavailable_ms : UNAVAILABLE_MS);
+}
+
+/* The wait for nodes or random bytes is over. */
+static int gives_up(const struct attempt *attempt)
+{
+    return attempt->is_nonblock ? has_passed(attempt->answered_us, contact_ms())
+                                : is_over(attempt) || is_unavailable(attempt);
 }
 
 /* After contention no client has a majority, although all nodes answer: one of the clients succeeds if they retry soon. */
@@ -153,10 +170,42 @@ static int is_worth_a_retry(const struct session *session, const struct attempt 
    the case, or the time is over. */
 static int random_bytes_may_come(struct session *session, struct attempt *attempt)
 {
-    if (session->lock->status != REDLOCK_NO_ENTROPY || is_over(attempt) || is_unavailable(attempt))
+    if (session->lock->status != REDLOCK_NO_ENTROPY || gives_up(attempt))
         return 0;
     turn(session, now_us() + (uint64_t)RANDOM_WAIT_MS * 1000);
     notice(session, attempt);
+    return ending_signal() == 0;
+}
+
+/* How long -n waits before it asks the nodes again: an eighth of the time that has passed. The last attempt begins when the limit is
+   over. */
+static uint64_t contact_pause_us(const struct attempt *attempt)
+{
+    uint64_t passed_us = now_us() - attempt->answered_us, pause_us = passed_us / 8;
+    uint64_t limit_us = (uint64_t)contact_ms() * 1000;
+
+    if (pause_us < CONTACT_PAUSE_MIN_US)
+        pause_us = CONTACT_PAUSE_MIN_US;
+    if (pause_us > CONTACT_PAUSE_MAX_US)
+        pause_us = CONTACT_PAUSE_MAX_US;
+    if (limit_us > passed_us && pause_us > limit_us - passed_us)
+        pause_us = limit_us - passed_us;
+    return pause_us;
+}
+
+/* -n does not wait for a holder. But a quorum of nodes may come later: the network, or the servers. Returns 1 after a pause, when all nodes
+   are to be asked again; 0 if that is not the case, or the time is over. */
+static int nodes_may_come(struct session *session, const struct attempt *attempt)
+{
+    uint64_t until_us;
+
+    if (!attempt->is_nonblock || session->lock->status != REDLOCK_UNREACHABLE || gives_up(attempt))
+        return 0;
+    until_us = now_us() + contact_pause_us(attempt);
+    while (now_us() < until_us && ending_signal() == 0) /* releases of the last attempt, too */
+        turn(session, until_us);
+    if (ending_signal() == 0)
+        session_connect_again(session);
     return ending_signal() == 0;
 }
 
@@ -179,7 +228,7 @@ static enum redlock_status wait_for(struct session *session, struct attempt *att
         while (redlock_next_completed(&session->client) != NULL)
             continue;
         if (lock->status != REDLOCK_PENDING && !cancelled &&
-            (is_worth_a_retry(session, attempt, most_ms) ||
+            (is_worth_a_retry(session, attempt, most_ms) || nodes_may_come(session, attempt) ||
              random_bytes_may_come(session, attempt)))
             start_lock(session, attempt, most_ms);
         if (!cancelled && (ending_signal() != 0 || is_unavailable(attempt) ||
@@ -201,6 +250,7 @@ static enum redlock_status find_cause(struct session *session, struct attempt *a
     enum redlock_status status;
 
     attempt->wait_ms = 0;
+    attempt->is_nonblock = 0;
     attempt->contend_us = 0;
     attempt->answered_us = now_us();
     status = wait_for(session, attempt, 0);
@@ -271,6 +321,7 @@ enum redlock_status take(struct session *session, const char *name)
     attempt.name = name;
     attempt.may_be_ours = may_be_held_above(session, name);
     attempt.wait_ms = options.nonblock ? 0 : options.wait_ms;
+    attempt.is_nonblock = attempt.wait_ms == 0;
     attempt.begin_us = attempt.answered_us = now_us();
     attempt.contend_us = attempt.begin_us + 1000000;
     attempt.notice_us = is_watched() ? attempt.begin_us + 1000000 : UINT64_MAX;

@@ -1255,6 +1255,52 @@ static void unavailable(void)
     no_key_left("after these");
 }
 
+/* Starts the program while no server runs, and the servers a second later. Returns its exit status. */
+static int before_the_servers(const char *verb, const char *option, const char *name)
+{
+    struct program run;
+    unsigned i;
+    int is_run = strcmp(verb, "run") == 0;
+
+    for (i = 0; i < node_count; i++)
+        server_kill(&servers[i]);
+    run = start(verb, option, name, is_run ? "-c" : NULL, "exit 4", NULL);
+    sleep_ms(1000);
+    for (i = 0; i < node_count; i++)
+        server_restart(&servers[i]);
+    return ends(&run);
+}
+
+/* -n waits for servers, and not for a holder. So does release. */
+static void servers_come_later(void)
+{
+    static const char *const options[] = {"--appendonly", "yes", "--appendfsync", "always", NULL};
+    char token[300];
+    long begin;
+
+    node_count = 3;
+    servers_start(servers, 3, options);
+    setenv("REDLOCK_NODES", list_of(3, ""), 1);
+    setenv("REDLOCK_UNAVAILABLE_TIMEOUT", "60", 1);
+    is_int(before_the_servers("run", "-n", "x"), 4, "run -n: the servers come later");
+    is_int(before_the_servers("run", "-w0", "x"), 4, "run -w 0");
+    is_int(redlock("acquire", "-n", "-t", "600", "x", NULL), 0, "acquire");
+    setenv("REDLOCK_TOKEN", line_of(last, token), 1);
+    is_int(redlock("run", "-n", "x", "true", NULL), 75, "a holder is not waited for");
+    setenv("REDLOCK_NODE_TIMEOUT", ".2", 1); /* the least time of release is four times this */
+    is_int(before_the_servers("release", "x", NULL), 0, "release");
+    unsetenv("REDLOCK_UNAVAILABLE_TIMEOUT");
+    server_kill(&servers[1]);
+    server_kill(&servers[2]);
+    begin = now_ms();
+    is_int(redlock("acquire", "-n", "-t", "60", "x", NULL), 69, "acquire -n without servers");
+    ok(now_ms() - begin >= 2000, "after two seconds (%ld ms)", now_ms() - begin);
+    ok(strstr(wrote(last, 'e'), "Connection refused") != NULL, "which says why");
+    setenv("REDLOCK_UNAVAILABLE_TIMEOUT", "0.1", 1);
+    is_int(redlock("run", "-n", "--slots", "2", "x", "true", NULL), 69, "a slot, with a limit");
+    ok(strstr(wrote(last, 'e'), "Connection refused") != NULL, "which says why");
+}
+
 /* Nodes that accept connections and say nothing, for longer than --unavailable-timeout: also the attempt that is to find
    the cause is given up. */
 static void unavailable_and_slow(void)
@@ -3376,8 +3422,8 @@ static void no_random_bytes(void)
     snprintf(path, sizeof path, "%s/entropy", programs_folder());
     setenv("REDLOCK_ENTROPY", path, 1);
     preload_shim();
-    is_int(redlock("run", "-n", "x", "echo", "ran", NULL), 71, "no random bytes, and -n: 71");
     setenv("REDLOCK_UNAVAILABLE_TIMEOUT", "1", 1);
+    is_int(redlock("run", "-n", "x", "echo", "ran", NULL), 71, "no random bytes, and -n: 71");
     is_int(redlock("run", "x", "echo", "ran", NULL), 71, "none within unavailable-timeout: 71");
     setenv("REDLOCK_UNAVAILABLE_TIMEOUT", "60", 1);
     is_int(redlock("acquire", "-w", "1", "-t", "60", "x", NULL), 71, "none within -w: 71");
@@ -5355,6 +5401,7 @@ static const struct scenario {
     {"renewed_for_weeks", renewed_for_weeks},
     {"two_of_three_down", two_of_three_down},
     {"unavailable", unavailable},
+    {"servers_come_later", servers_come_later},
     {"unavailable_and_slow", unavailable_and_slow},
     {"slow_first_answer", slow_first_answer},
     {"verbose", verbose},
