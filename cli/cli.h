@@ -126,6 +126,8 @@ unsigned target_of(const struct redlock_node *node);
 /* Looks up the names of all targets: for a second, or until a quorum of the targets has addresses, for 15 seconds at most. A signal that
    asks this process to end ends it. */
 void names_load(void);
+/* The address of target i is the text of the user until it is connected: no other target has the same. */
+void names_put_text(unsigned i);
 /* How many addresses the name of a node has; 0: it is no name, or has none. */
 unsigned names_count(unsigned i);
 /* redlock_posix(), for nodes whose address is that of a target: tries all addresses of a name, and looks it up again. */

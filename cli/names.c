@@ -372,7 +372,7 @@ void names_load(void)
     for (i = 0; i < target_count; i++) {
         struct target *target = &targets[i];
         names[i].from[V6] = names[i].from[V4] = -1;
-        memcpy(target->address, target->url.address, sizeof target->address - 1);
+        names_put_text(i);
         if (is_name(target->url.address))
             begin_lookups(i);
         else if ((failed = redlock_resolve(target->url.address, target->address,
@@ -381,6 +381,11 @@ void names_load(void)
                                                               : gai_strerror(failed);
     }
     wait_for_lookups();
+}
+
+void names_put_text(unsigned i)
+{
+    memcpy(targets[i].address, targets[i].url.address, sizeof targets[i].address - 1);
 }
 
 unsigned names_count(unsigned i)

@@ -277,6 +277,24 @@ void say_reasons(enum level level, const char *const *reason)
     }
 }
 
+/* 1: the target is a name that has an address. */
+static int is_named(unsigned i)
+{
+    return names_count(i) > 0;
+}
+
+/* Two targets have one address. One name may come to mean the same server as another: then each keeps its text, and the comparison of
+   run_ids counts one vote. But two texts for one address are a mistake in the list. */
+static void tell_apart(unsigned i, unsigned n)
+{
+    int is_repeated = strcmp(targets[n].url.address, targets[i].url.address) == 0;
+
+    if (is_repeated || (!is_named(i) && !is_named(n)))
+        die(EXIT_CONFIG, "%s and %s are the same node, which would vote twice",
+            targets[n].url.address, targets[i].url.address);
+    names_put_text(is_named(i) ? i : n);
+}
+
 void nodes_load(void)
 {
     unsigned i, n;
@@ -284,9 +302,9 @@ void nodes_load(void)
     nodes_read();
     for (i = 0; i < target_count; i++)
         for (n = 0; n < i; n++)
-            if (strcmp(targets[n].address, targets[i].address) == 0)
-                die(EXIT_CONFIG, "%s and %s are the same node, which would vote twice",
-                    targets[n].url.address, targets[i].url.address);
+            if (strcmp(targets[n].address, targets[i].address) == 0 ||
+                strcmp(targets[n].url.address, targets[i].url.address) == 0)
+                tell_apart(i, n);
 }
 
 void nodes_read(void)

@@ -151,7 +151,12 @@ static void begin_client(struct session *session)
 
 void session_connect_again(struct session *session)
 {
+    unsigned i;
+
     redlock_deinit(&session->client);
+    for (i = 0; i < target_count; i++)
+        if (names_count(i) > 0)
+            names_put_text(i); /* two names may mean one address */
     begin_client(session);
 }
 

@@ -3155,9 +3155,12 @@ static void node_lists(void)
     redlock("status", "-N", list, "x", NULL);
     ok(shows(last, "^x +free ") && strstr(wrote(last, 'e'), "cannot resolve the name"),
        "status shows the node that is not resolved");
-    snprintf(list, sizeof list, "redis://u:" SECRET "@127.0.0.1:%d,127.1:%d", servers[0].port,
+    snprintf(list, sizeof list, "redis://u:" SECRET "@[::1]:%d,[0:0::1]:%d", servers[0].port,
              servers[0].port);
-    is_config_error(list, "the same node under two names", "the same node");
+    is_config_error(list, "the same node in two notations", "the same node");
+    snprintf(list, sizeof list, "redis://u:" SECRET "@127.1:%d,127.1:%d", servers[0].port,
+             servers[0].port);
+    is_config_error(list, "the same name twice", "the same node");
     snprintf(list, sizeof list, "127.0.0.1:%d/0", servers[0].port);
     is_config_error(list, "a path without a scheme", "column");
     is_int(redlock("run", "--node=redis://:" SECRET "@h", "x", "true", NULL), 64,
@@ -3531,6 +3534,34 @@ static void names_that_appear(void)
     ok(count_of(wrote(waiter, 'e'), ".test:") >= 2 &&
            count_of(wrote(waiter, 'e'), " has an address now: 127.0.0.2:") >= 2,
        "which it says");
+}
+
+/* Two names of the list come to mean one server: it has one vote, and all verbs work. */
+static void names_that_merge(void)
+{
+    char list[200], token[300];
+
+    begin_with_names();
+    name_nodes(3, "127.0.0.2", "");
+    snprintf(list, sizeof list, "node0.test:%d node1.test:%d node2.test:%d", servers[0].port,
+             servers[0].port, servers[2].port);
+    setenv("REDLOCK_NODES", list, 1);
+    is_int(redlock("run", "-n", "x", "-c", "exit 4", NULL), 4, "run");
+    ok(strstr(wrote(last, 'e'),
+              "is the same server as another node: 2 votes of 3, none may fail") != NULL,
+       "warns: %s", wrote(last, 'e'));
+    is_int(redlock("acquire", "-n", "-t", "60", "x", NULL), 0, "acquire");
+    setenv("REDLOCK_TOKEN", line_of(last, token), 1);
+    is_int(redlock("status", "-v", "x", NULL), 0, "status");
+    ok(strstr(wrote(last, 'e'), "is the same server as") != NULL, "says so: %s", wrote(last, 'e'));
+    is_int(redlock("release", "x", NULL), 0, "release");
+    snprintf(list, sizeof list, "127.0.0.2:%d node1.test:%d node2.test:%d", servers[0].port,
+             servers[0].port, servers[2].port);
+    setenv("REDLOCK_NODES", list, 1);
+    is_int(redlock("run", "-n", "x", "-c", "exit 4", NULL), 4, "a number and a name");
+    server_kill(&servers[2]);
+    is_int(redlock("run", "-n", "x", "true", NULL), 69, "one vote is no quorum, also later");
+    unsetenv("LD_PRELOAD");
 }
 
 /* Servers move to new addresses, one after the other, with their keys. */
@@ -5496,6 +5527,7 @@ static const struct scenario {
     {"no_random_bytes", no_random_bytes},
     {"all_addresses", all_addresses},
     {"names_that_hang", names_that_hang},
+    {"names_that_merge", names_that_merge},
     {"names_that_appear", names_that_appear},
     {"names_that_move", names_that_move},
     {"default_config", default_config},
