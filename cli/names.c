@@ -580,12 +580,29 @@ static int go_on(unsigned i, struct redlock_node *node)
     return connect_next(i, node);
 }
 
+/* 1: another node is connected to the address of this node, because two names mean one address. The run_id would show that only with the
+   permission +info. */
+static int is_taken(unsigned i)
+{
+    unsigned n = 0;
+
+    while (n < target_count &&
+           (n == i || !names[n].is_up || strcmp(targets[n].address, targets[i].address) != 0))
+        n++;
+    return n < target_count;
+}
+
 static int ready(void *context, struct redlock_node *node)
 {
     unsigned i = target_of(node);
     int up = redlock_posix()->ready(NULL, node);
 
     (void)context;
+    if (up > 0 && is_taken(i)) {
+        node->fault = REDLOCK_FAULT_SAME_SERVER;
+        redlock_set_error(node, "is the same server as another node", NULL);
+        up = -1;
+    }
     names[i].is_up = up > 0;
     if (up > 0)
         end_race(i);

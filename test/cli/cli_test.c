@@ -3559,6 +3559,10 @@ static void names_that_merge(void)
              servers[0].port, servers[2].port);
     setenv("REDLOCK_NODES", list, 1);
     is_int(redlock("run", "-n", "x", "-c", "exit 4", NULL), 4, "a number and a name");
+    ask_all("ACL", "SETUSER", "default", "-info"); /* then the servers tell no run_id */
+    is_int(redlock("run", "-n", "x", "-c", "exit 4", NULL), 4, "without +info");
+    ok(strstr(wrote(last, 'e'), "2 votes of 3, none may fail") != NULL, "warns: %s",
+       wrote(last, 'e'));
     server_kill(&servers[2]);
     is_int(redlock("run", "-n", "x", "true", NULL), 69, "one vote is no quorum, also later");
     unsetenv("LD_PRELOAD");
