@@ -182,6 +182,19 @@ static const char *url_v6(struct url_text *text, struct redlock_url *url, int in
     return NULL;
 }
 
+/* An IPv6 address without brackets. Its colons could not be told from that of a port. */
+static int url_is_bare_v6(const struct url_text *text)
+{
+    const char *at = text->at;
+    unsigned colons = 0, pairs = 0;
+
+    for (; at < text->end && (url_hex(*at) >= 0 || *at == ':' || *at == '.'); at++) {
+        colons += *at == ':';
+        pairs += *at == ':' && at > text->at && at[-1] == ':';
+    }
+    return pairs > 0 || colons > 5;
+}
+
 /* "host", "host:port", "[v6]", "[v6]:port" */
 static const char *url_host(struct url_text *text, struct redlock_url *url, int in_url)
 {
@@ -189,6 +202,8 @@ static const char *url_host(struct url_text *text, struct redlock_url *url, int 
     uint32_t port = 6379, scale;
     const char *start = text->at, *trouble;
 
+    if (url_is_bare_v6(text))
+        return "an IPv6 address needs brackets: [::1]";
     if (text->at < text->end && *text->at == '[') {
         if ((trouble = url_v6(text, url, in_url)) != NULL)
             return trouble;
