@@ -26,16 +26,22 @@ static int fails(struct talk *talk, enum redlock_fault fault, const char *why)
     return 0;
 }
 
-/* The same for a connection: the I/O table may have said why. */
+/* The same for a connection: the I/O table may have said why. A port that expects TLS closes a connection without it unheard. */
 static int breaks(struct talk *talk, const char *why)
 {
+    int is_unheard = talk->result->is_up && !talk->has_heard && talk->url->tls == 0;
+    char text[REDLOCK_ERROR_MAX + 1];
+
+    snprintf(text, sizeof text, "%.130s%s", talk->node.error[0] != '\0' ? talk->node.error : why,
+             is_unheard ? "; does this port expect TLS?" : "");
     return fails(
         talk, talk->node.fault != REDLOCK_FAULT_NONE ? talk->node.fault : REDLOCK_FAULT_CONNECTION,
-        talk->node.error[0] != '\0' ? talk->node.error : why);
+        text);
 }
 
 /* The kind of an error in the server's words. The denials are the list of rl_is_denial in command.c, which is private to the library:
-   keep them equal, so that all verbs end with the same status. A command that the server does not have is one more here. */
+   keep them equal, so that all verbs end with the same status. A cluster that is down, and a command that the server does not have,
+   are denials here, too. */
 static enum redlock_fault fault_of(const char *error)
 {
     static const char *const denials[] = {
@@ -46,6 +52,8 @@ static enum redlock_fault fault_of(const char *error)
     for (i = 0; i < sizeof denials / sizeof *denials; i++)
         if (strncmp(error, denials[i], strlen(denials[i])) == 0)
             return REDLOCK_FAULT_DENIED;
+    if (is_cluster_down(error))
+        return REDLOCK_FAULT_ROLE;
     return strncmp(error, "ERR ", 4) == 0 && strstr(error, "nknown command") != NULL
                ? REDLOCK_FAULT_DENIED
                : REDLOCK_FAULT_REPLIED;
@@ -208,7 +216,7 @@ static int decode(struct talk *talk)
         enum resp_event event = resp_read(&talk->reader, &at, talk->bytes + talk->used);
         talk->done = (size_t)(at - talk->bytes);
         if (event == RESP_BAD) {
-            fails(talk, REDLOCK_FAULT_PROTOCOL, "does not speak the Redis protocol");
+            fails(talk, REDLOCK_FAULT_PROTOCOL, "does not speak RESP");
             return -1;
         }
         if (event == RESP_MORE)
@@ -253,6 +261,7 @@ int hear(struct talk *talk)
         if (got < 0)
             return breaks(talk, "closed by the server");
         talk->used += (size_t)got;
+        talk->has_heard |= got > 0;
         talk->result->heard_us = now_us();
     }
     return heard > 0;

@@ -46,6 +46,7 @@ struct talk {
     struct redlock_node node;
     struct resp_reader reader;
     struct result *result;
+    int has_heard;   /* 1: the server has sent something */
     int parent;      /* a pipe; it reports an error when the parent has ended */
     uint64_t rtt_us; /* how long the last answer took */
     unsigned items;  /* of the last answer; the first one is the answer itself */

@@ -74,23 +74,6 @@ static const struct check {
      "node"},
 };
 
-/* What to do about errors of a server that a finding has. */
-static const struct {
-    const char *error, *fix;
-} fixes[] = {
-    {"NOPERM", "permit +set +get +del +pexpire +pttl +eval on the prefix"},
-    {"NOAUTH", "user and password in the address, the configuration file or REDISCLI_AUTH"},
-    {"WRONGPASS", "user and password in the address, the configuration file or REDISCLI_AUTH"},
-    {"refuses AUTH", "user and password in the address, the configuration file or REDISCLI_AUTH"},
-    {"OOM", "a larger maxmemory, or fewer keys; a server for locks alone"},
-    {"MISCONF", "see its log, and whether the disk is full"},
-    {"READONLY", "name its master, or end replicaof"},
-    {"NOREPLICAS", "min-replicas-to-write 0"},
-    {"BUSY", "wait, or SCRIPT KILL; a server for locks alone"},
-    {"LOADING", "wait until it has read its keys"},
-    {"max number of clients", "a larger maxclients; find clients that do not close connections"},
-};
-
 struct finding {
     enum verdict verdict;
     const char *fix; /* NULL: that of the error in `value`, or of the check */
@@ -505,15 +488,11 @@ static int is_told(int check, unsigned i)
 
 static const char *fix_of(int check, const struct finding *finding)
 {
-    size_t n = 0;
+    const char *fix = finding->fix;
 
-    if (finding->fix != NULL)
-        return finding->fix;
-    if (check != REACH && check != LOCK && check != RESTART)
-        return checks[check].fix;
-    while (n < sizeof fixes / sizeof *fixes && strstr(finding->value, fixes[n].error) == NULL)
-        n++;
-    return n < sizeof fixes / sizeof *fixes ? fixes[n].fix : checks[check].fix;
+    if (fix == NULL && (check == REACH || check == LOCK || check == RESTART))
+        fix = fix_for(finding->value);
+    return fix != NULL ? fix : checks[check].fix;
 }
 
 /* Behind the findings of a check: why they matter, and what to do, each once. */

@@ -148,8 +148,13 @@ int names_serve(struct redlock_node *node);
 void nodes_load(void);
 /* The same, but one node may be listed twice: for check. */
 void nodes_read(void);
-/* Prints why nodes failed, equal reasons in one line; one for each node, "": none. */
+/* Prints why nodes failed, equal reasons in one line; one for each node, "": none. Warnings and errors are followed by what to do. */
 void say_reasons(enum level level, const char *const *reason);
+/* What to do about an error of a server; NULL: unknown. Equal advice is one pointer. */
+const char *fix_for(const char *error);
+/* 1: the error of a node says that its cluster is down. For the library this may pass. But a cluster is not to be a node, so the verbs
+   take it for a denial. */
+int is_cluster_down(const char *error);
 /* 1: an address in the list has a password, or may have one, as the list is not valid. */
 int nodes_have_password(const char *list);
 /* Exits with 78 and a message that begins with `where` if this is not a list of nodes. */

@@ -256,6 +256,57 @@ void nodes_check(const char *list, const char *where)
     while (url.address[0] != '\0');
 }
 
+static const char password_fix[] =
+    "user and password in the address, the configuration file or REDISCLI_AUTH";
+static const char cluster_fix[] = "an independent server without cluster-enabled";
+
+static const struct {
+    const char *error, *fix;
+} fixes[] = {
+    {"NOPERM",
+     "permit +set +get +del +pexpire +pttl +eval on the prefix; redlock(1), NODES, has more"},
+    {"NOAUTH", password_fix},
+    {"WRONGPASS", password_fix},
+    {"refuses AUTH", password_fix},
+    {"CLUSTERDOWN", cluster_fix},
+    {"MOVED", cluster_fix},
+    {"OOM", "a larger maxmemory, or fewer keys; a server for locks alone"},
+    {"MISCONF", "see its log, and whether the disk is full"},
+    {"READONLY", "name its master, or end replicaof"},
+    {"NOREPLICAS", "min-replicas-to-write 0"},
+    {"BUSY", "wait, or SCRIPT KILL; a server for locks alone"},
+    {"LOADING", "wait until it has read its keys"},
+    {"max number of clients", "a larger maxclients; find clients that do not close connections"},
+};
+
+const char *fix_for(const char *error)
+{
+    size_t n = 0;
+
+    while (n < sizeof fixes / sizeof *fixes && strstr(error, fixes[n].error) == NULL)
+        n++;
+    return n < sizeof fixes / sizeof *fixes ? fixes[n].fix : NULL;
+}
+
+int is_cluster_down(const char *error)
+{
+    return strstr(error, "CLUSTERDOWN") != NULL;
+}
+
+/* What to do about the reasons, each once. */
+static void say_fixes(enum level level, const char *const *reason)
+{
+    unsigned i, n;
+
+    for (i = 0; i < target_count; i++) {
+        const char *fix = fix_for(reason[i]);
+        for (n = 0; n < i && fix_for(reason[n]) != fix; n++)
+            continue;
+        if (fix != NULL && n == i)
+            say(level, "  fix: %s; see also redlock check", fix);
+    }
+}
+
 void say_reasons(enum level level, const char *const *reason)
 {
     char list[800];
@@ -275,6 +326,8 @@ void say_reasons(enum level level, const char *const *reason)
         }
         say(level, "  %s: %s", list, reason[i]);
     }
+    if (level <= LOG_WARNING)
+        say_fixes(level, reason);
 }
 
 /* 1: the target is a name that has an address. */

@@ -151,7 +151,8 @@ int explain(const struct session *session, const char *name, enum redlock_status
         return explain_held(session, name, status);
     if (status == REDLOCK_UNREACHABLE || status == REDLOCK_UNCONFIRMED) {
         for (i = 0; i < target_count; i++)
-            faults[i] = session->nodes[i].fault;
+            faults[i] = is_cluster_down(session->nodes[i].error) ? REDLOCK_FAULT_ROLE
+                                                                 : session->nodes[i].fault;
         result = failure_status(faults);
     }
     if (status == REDLOCK_CONTENDED)

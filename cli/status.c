@@ -232,15 +232,26 @@ static void read_names(struct talk *talk, struct view *view)
     read_keys(talk, view, keys, used);
 }
 
+/* A node of a cluster answers SCAN, although it serves no lock, or only those of its slots. Only a command with a key shows that. */
+static void ask_for_cluster(struct talk *talk)
+{
+    if (ask_any(talk, "GET", options.prefix, NULL) &&
+        (is_error(talk, "CLUSTERDOWN") || is_error(talk, "MOVED")))
+        refuses(talk);
+}
+
 static void converse(struct talk *talk, unsigned i, void *result)
 {
-    int n;
+    int n, patterns = 0;
 
     (void)i;
     read_names(talk, result);
     for (n = 0; n < name_count && options.slots == 0; n++)
-        if (is_pattern(names[n]))
+        if (is_pattern(names[n])) {
+            if (patterns++ == 0)
+                ask_for_cluster(talk);
             scan_names(talk, result, names[n]);
+        }
     ask_run_id(talk);
 }
 

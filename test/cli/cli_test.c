@@ -3626,6 +3626,8 @@ static int on_a_command_line(const char *word)
 
 static void passwords(void)
 {
+    static const char fix[] = "redlock:   fix: user and password in the address, the configuration "
+                              "file or REDISCLI_AUTH; see also redlock check\n";
     struct beat *a = map_beat(beat_path("a"));
     struct program run;
     char list[1024];
@@ -3645,6 +3647,12 @@ static void passwords(void)
     ask_all("AUTH", SECRET "d");
     is_int(redlock("run", "x", "true", NULL), 77, "without a password: 77");
     ok(strstr(wrote(last, 'e'), "NOAUTH") != NULL, "stderr has: NOAUTH");
+    ok(strstr(wrote(last, 'e'), fix) != NULL, "and what to do: %s", wrote(last, 'e'));
+    redlock("status", "x", NULL);
+    ok(strstr(wrote(last, 'e'), fix) != NULL, "so does status: %s", wrote(last, 'e'));
+    redlock("acquire", "-t", "9", "-N", list_of(3, "redis://:" SECRET "x@"), "x", NULL);
+    ok(strstr(wrote(last, 'e'), "WRONGPASS") && count_of(wrote(last, 'e'), fix) == 1,
+       "so does acquire with a wrong one: %s", wrote(last, 'e'));
     is_int(redlock("run", "-n", "-N", list_of(3, "redis://:" SECRET "x@"), "x", "true", NULL), 77,
            "a wrong password: 77");
     is_int(redlock("run", "-N", list_of(3, "redis://me:" SECRET "x@"), "x", "true", NULL), 77,
@@ -4041,8 +4049,12 @@ static void no_servers(void)
            "servers that accept and never answer: status");
     is_int(redlock("run", "-N", babble, "-n", "x", "true", NULL), 69,
            "servers that speak TLS or HTTP: run");
+    is_int(count_of(wrote(last, 'e'), ": does not speak RESP\n"), 1, "run says so: %s",
+           wrote(last, 'e'));
     is_int(redlock("status", "-N", babble, "x", NULL), 69,
            "servers that speak TLS or HTTP: status");
+    is_int(count_of(wrote(last, 'e'), ": does not speak RESP\n"), 1, "status says the same: %s",
+           wrote(last, 'e'));
     is_int(redlock("run", "-N", one, "-n", "x", "true", NULL), 69,
            "two good ones of four are no quorum");
     *strrchr(one, ',') = '\0';
@@ -4177,6 +4189,49 @@ static void denials(void)
         signal_to(cluster, SIGKILL);
         waitpid(cluster, NULL, 0);
     }
+}
+
+/* Nodes of a cluster: no lock has a majority there. */
+static void clusters(void)
+{
+    static const char *mode[] = {"--cluster-enabled", "yes", "--cluster-port", NULL, NULL};
+    static const char *const keys[] = {"-CLUSTERDOWN Hash slot not served\r\n",
+                                       "-MOVED 1 127.0.0.1:2\r\n"};
+    char address[32], bus[32], error[60];
+    const answer answers[] = {{"INFO", "-NOPERM no\r\n"},
+                              {"SCAN\r\n", "*2\r\n$1\r\n0\r\n*0\r\n"},
+                              {"GET\r\n", error},
+                              {"SET\r\n", error},
+                              {"", "-ERR unknown command\r\n"}};
+    size_t i;
+    pid_t cluster;
+
+    for (i = 0; i < 2; i++) {
+        snprintf(error, sizeof error, "%s", keys[i]);
+        cluster = oracle(address, sizeof address, answers);
+        setenv("REDLOCK_NODES", address, 1);
+        is_int(redlock("status", NULL), 77, "%.8s: status of all", error + 1);
+        ok(strstr(wrote(last, 'e'), "status: no quorum: 0 of 1 nodes permit it, 1 needed\n") &&
+               count_of(wrote(last, 'e'), "an independent server without cluster-enabled") == 1,
+           "it says so: %s", wrote(last, 'e'));
+        is_int(redlock("status", "a*", "b*", NULL), 77, "status of patterns");
+        is_int(redlock("status", "x", NULL), 77, "status of a name");
+        is_int(redlock("run", "-n", "x", "true", NULL), 77, "run -n");
+        ok(strstr(wrote(last, 'e'), "x: no quorum: 0 of 1 nodes permit it, 1 needed\n") &&
+               count_of(wrote(last, 'e'), "an independent server without cluster-enabled") == 1,
+           "it says so: %s", wrote(last, 'e'));
+        is_int(redlock("acquire", "-w", "0.3", "-t", "60", "x", NULL), 77, "acquire -w");
+        is_int(redlock("release", "--force", "00000000", "x", NULL), 77, "release --force");
+        signal_to(cluster, SIGKILL);
+        waitpid(cluster, NULL, 0);
+    }
+    node_count = 1;
+    hold_port(bus, sizeof bus); /* by default the port + 10000, which may be too large */
+    mode[3] = strchr(bus, ':') + 1;
+    servers_start(servers, 1, mode);
+    setenv("REDLOCK_NODES", servers[0].address, 1);
+    is_int(redlock("status", NULL), 77, "a real server without slots: status of all");
+    is_int(redlock("run", "-n", "x", "true", NULL), 77, "run");
 }
 
 /* ---- Output ---- */
@@ -4713,7 +4768,7 @@ static void list(void)
 /* Special names and prefixes, and many keys. */
 static void odd_lists(void)
 {
-    static const char page[] = "*2\r\n$1\r\n0\r\n*1\r\n$1\r\na\r\n",
+    static const char page[] = "$-1\r\n*2\r\n$1\r\n0\r\n*1\r\n$1\r\na\r\n",
                       repeats[] = "-ERR what is AUTH " SECRET "?\r\n";
     char long_key[401], address[32], node[80];
     pid_t liar;
@@ -5465,6 +5520,7 @@ static const struct scenario {
     {"denied_lists", denied_lists},
     {"odd_answers", odd_answers},
     {"denials", denials},
+    {"clusters", clusters},
     {"odd_slots", odd_slots},
     {"list", list},
     {"stale_values_differ", stale_values_differ},

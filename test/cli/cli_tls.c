@@ -259,6 +259,9 @@ static void not_tls(void)
            "TLS to a port of redis-server without TLS: 69");
     ok(said("TLS port?") || said("does not speak TLS"), "  it asks for the port");
     is_int(redlock("status", "-N", over_tls[0].address, "x", NULL), 69, "no TLS to a TLS port: 69");
+    ok(said("; does this port expect TLS?"), "  it asks for the port");
+    redlock("run", "-n", "-N", over_tls[0].address, "x", "true", NULL);
+    ok(said("; does this port expect TLS?"), "  run asks the same");
     snprintf(list, sizeof list, "%s %.31s %.31s", over_tls[0].url, servers[1].address,
              servers[2].address);
     is_int(redlock("run", "-N", list, "x", "-c", "exit 4", NULL), 4, "one of three with TLS: run");
