@@ -66,7 +66,8 @@ struct options {
     const char *config, *prefix, *force, *label;
     const char *cacert, *cert, *key, *sni; /* TLS: files with certificates and key; a name */
     char *nodes;                           /* all lists, joined by blanks */
-    const char *nodes_file; /* the file that has them; NULL: they are from elsewhere */
+    const char *
+        nodes_file; /* the file that has them; NULL: they are from elsewhere, or the file is a pipe */
     long node_timeout_ms, wait_ms, ttl_ms, kill_after_ms, min_hold_ms;
     long unavailable_ms; /* FOREVER_MS: not given; 0: no limit */
     long longest_ttl_ms;
@@ -76,6 +77,7 @@ struct options {
     int log_levels; /* messages begin with their level, for the journal */
     int nonblock, keep_going;
     int fence;
+    int config_is_pipe; /* 1: `config` can be read once only */
     /* The exit status of each die() of check, instead of the argument of die(), which then also prints a first line of stdout for
        monitoring plugins. 0: the argument. */
     int failure;
@@ -102,7 +104,7 @@ int options_take(int verb, const char *name, int count, char **words);
 void options_help(int verb);
 void options_list(int verb);
 /* Sets the environment variables of nodes, prefix, files and node timeout to the options in effect, for a command that calls
-   redlock again. */
+   redlock again. A pipe is not passed on, nor nodes with passwords that came from it. */
 void export_options(void);
 
 /* ---- Addresses, in names.c ---- */
@@ -161,8 +163,9 @@ int nodes_have_password(const char *list);
 void nodes_check(const char *list, const char *where);
 /* A line of the configuration file. Returns 0, or -1 if the key is unknown. */
 typedef int add_line(const char *key, const char *value, const char *where);
-/* Passes each line of the file to `add`. Exits with 78 and a message if the file cannot be used. */
-void config_load(const char *path, int must_be, add_line *add);
+/* Passes each line of the file to `add`. Exits with 78 and a message if the file cannot be used. Returns 1 if it is a pipe, which
+   cannot be read again; this waits for its writer. */
+int config_load(const char *path, int must_be, add_line *add);
 /* Before a login to target i: reads its password again, if it has one and the nodes stand in the configuration file. A file that
    cannot be used changes nothing. */
 void nodes_renew_password(unsigned i);

@@ -21,6 +21,7 @@ static const char *unread;
 /* A file that is read by lines. */
 struct source {
     FILE *file;
+    mode_t mode;
     const char *path;
     unsigned line; /* the last one that was read */
 };
@@ -39,17 +40,20 @@ static int __attribute__((format(printf, 1, 2))) refuses(const char *format, ...
     return -1;
 }
 
-/* Returns 0, or -1 with the reason in errno, too. Refuses pipes and the like with EINVAL, because they might block. */
-static int open_source(struct source *source, const char *path)
+/* Returns 0, or -1 with the reason in errno, too. Refuses pipes and the like with EINVAL, because they might block, unless the user
+   has named one. */
+static int open_source(struct source *source, const char *path, int may_be_pipe)
 {
-    struct stat status;
+    struct stat status = {0};
 
     source->path = path;
     source->line = 0;
-    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISCHR(status.st_mode)) {
+    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISCHR(status.st_mode) &&
+        !(may_be_pipe && S_ISFIFO(status.st_mode))) {
         errno = EINVAL;
         return refuses("%s: not a regular file", path);
     }
+    source->mode = status.st_mode;
     source->file = fopen(path, "re");
     return source->file != NULL ? 0 : refuses("%s: %s", path, strerror(errno));
 }
@@ -160,19 +164,20 @@ static int read_source(struct source *source, add_line *add)
     return result;
 }
 
-void config_load(const char *path, int must_be, add_line *add)
+int config_load(const char *path, int must_be, add_line *add)
 {
     struct source source;
 
-    if (open_source(&source, path) != 0) {
+    if (open_source(&source, path, must_be) != 0) {
         if (must_be || errno == EINVAL)
             die(EXIT_CONFIG, "%s", trouble);
         if (errno != ENOENT) /* for example only root may read it; it may not be needed */
             say(LOG_DEBUG, "%s: not read: %s", path, unread = strerror(errno));
-        return;
+        return 0;
     }
     if (read_source(&source, add) != 0)
         die(EXIT_CONFIG, "%s", trouble);
+    return S_ISFIFO(source.mode);
 }
 
 /* The password for nodes whose address has none. */
@@ -228,7 +233,8 @@ void nodes_renew_password(unsigned i)
         return;
     renewal.node = url;
     renewal.found.password[0] = '\0';
-    if (open_source(&source, options.nodes_file) != 0 || read_source(&source, note_password) != 0) {
+    if (open_source(&source, options.nodes_file, 0) != 0 ||
+        read_source(&source, note_password) != 0) {
         if (!is_told)
             say(LOG_WARNING, "%s; the passwords that were read before stay in use", trouble);
         is_told = 1;

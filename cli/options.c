@@ -245,8 +245,14 @@ void export_options(void)
         const char *text = NULL;
         if (spec->environment == NULL || spec->kind == FLAG || source_of[i] == 0)
             continue;
-        if (source_of[i] == 3 && !is_relative(spec))
+        if (source_of[i] == 3 && !is_relative(spec) && !options.config_is_pipe)
             continue; /* the command reads the same file */
+        if (spec->value == &options.config && options.config_is_pipe) {
+            unsetenv(spec->environment);
+            continue;
+        }
+        if (source_of[i] == 3 && spec->kind == NODE_LIST && nodes_have_password(options.nodes))
+            continue;
         if (spec->kind == DURATION)
             snprintf(path, sizeof path, "%ldms", *(long *)spec->value);
         else
@@ -402,8 +408,8 @@ int options_take(int verb, const char *name, int count, char **words)
     must_be = options.config != NULL;
     if (!must_be)
         options.config = "/etc/redlock.conf";
-    config_load(options.config, must_be, take_from_file);
-    if (source_of[0] == 3) /* the first option is --nodes */
+    options.config_is_pipe = config_load(options.config, must_be, take_from_file);
+    if (source_of[0] == 3 && !options.config_is_pipe) /* the first option is --nodes */
         options.nodes_file = options.config;
     if (strlen(options.prefix) >= REDLOCK_KEY_MAX) /* a name has one byte at least */
         die(EXIT_USAGE, "the prefix has at most %d bytes", REDLOCK_KEY_MAX - 1);

@@ -3695,9 +3695,7 @@ static void passwords(void)
            "a password in the configuration file");
     is_int(redlock("run", "--config", write_file("c", 0644, list), "x", "true", NULL), 78,
            "a configuration file with a password that others may read: 78");
-    snprintf(list, sizeof list, "%s/pipe.secret", programs_folder());
-    mkfifo(list, 0600);
-    is_int(redlock("run", "--config", list, "x", "true", NULL), 78, "a pipe: 78");
+    is_int(redlock("run", "--config", programs_folder(), "x", "true", NULL), 78, "a folder: 78");
     ok(strstr(wrote(last, 'e'), "not a regular file") != NULL, "stderr has: not a regular file");
     snprintf(list, sizeof list, "node = %.600s\nauth-file = /x\n", list_of(3, ""));
     is_int(redlock("run", "--config", write_file("c", 0600, list), "x", "true", NULL), 78,
@@ -3822,6 +3820,67 @@ static void changed_passwords(void)
 }
 
 /* Without passwords the file is not read again: its file system may hang, and the thread that renews would wait for it. */
+/* A pipe can be read once: its passwords are kept, and the command does not read it. */
+static void config_pipes(void)
+{
+    struct beat *a = map_beat(beat_path("a"));
+    struct program run;
+    char path[120], text[300];
+    int to;
+
+    nodes(3);
+    unsetenv("REDLOCK_NODES");
+    ask_all("CONFIG", "SET", "requirepass", SECRET);
+    ask_all("AUTH", SECRET);
+    setenv("P", program, 1);
+    setenv("C", write_nodes(0600, "redis://:" SECRET "@"), 1);
+    setup.instead = "sh";
+    is_int(redlock("-c", "cat \"$C\" | \"$P\" run --config /dev/stdin x sh -c 'exit 4'", NULL), 4,
+           "--config /dev/stdin, which is a pipe");
+    setup.instead = "bash";
+    is_int(redlock("-c", "\"$P\" status --config <(cat \"$C\") x", NULL), 1,
+           "--config <(cat FILE)");
+    setup.instead = "sh";
+    is_int(redlock("-c", "\"$P\" status --config /dev/stdin x <\"$C\"", NULL), 1,
+           "--config /dev/stdin, which is the file");
+    snprintf(path, sizeof path, "%s/pipe.secret", programs_folder());
+    mkfifo(path, 0644);
+    run = start("status", "--config", path, "x", NULL);
+    to = open(path, O_WRONLY | O_CLOEXEC);
+    dprintf(to, "node = %s\n", list_of(3, "redis://:" SECRET "@"));
+    close(to);
+    is_int(ends(&run), 78, "a named pipe with a password that others can read: 78");
+    chmod(path, 0600);
+    run = start("run", "-v", "-t", "6", "--config", path, "x", self, "beat", beat_path("a"), NULL);
+    to = open(path, O_WRONLY | O_CLOEXEC);
+    dprintf(to, "node = %s\n", list_of(3, "redis://:" SECRET "@"));
+    close(to);
+    ok(beats(a), "a named pipe");
+    relogin(run, "a named pipe");
+    is_int(count_of(wrote(run, 'e'), "stay in use"), 0, "its end is no fault");
+    a->stop = 1;
+    is_int(ends(&run), 5, "the command has ended");
+    run = start("run", "--config", path, "x", "-c",
+                "echo \"$REDLOCK_CONFIG,$REDLOCK_NODES,$REDLOCK_PREFIX,$REDLOCK_NODE_TIMEOUT\"",
+                NULL);
+    to = open(path, O_WRONLY | O_CLOEXEC);
+    dprintf(to, "prefix = p:\nnode = %s\n", list_of(3, "redis://:" SECRET "@"));
+    close(to);
+    is_int(ends(&run), 0, "a command that prints its environment");
+    is_text(wrote(run, 'o'), ",,p:,3000ms\n", "it has all but the pipe and the passwords");
+    setenv("REDISCLI_AUTH", SECRET, 1);
+    setenv("REDLOCK_CONFIG", path, 1);
+    run = start("run", "x", "-c", "test -z \"$REDLOCK_CONFIG\" && \"$P\" status x", NULL);
+    to = open(path, O_WRONLY | O_CLOEXEC);
+    snprintf(text, sizeof text, "node = %.250s\n", list_of(3, ""));
+    dprintf(to, "%s", text);
+    close(to);
+    is_int(ends(&run), 0, "nodes without passwords are passed on");
+    unsetenv("REDISCLI_AUTH");
+    setenv("REDLOCK_CONFIG", "/dev/null", 1);
+    no_key_left("then");
+}
+
 static void no_passwords(void)
 {
     struct beat *a = map_beat(beat_path("a"));
@@ -5594,6 +5653,7 @@ static const struct scenario {
     {"passwords", passwords},
     {"long_passwords", long_passwords},
     {"changed_passwords", changed_passwords},
+    {"config_pipes", config_pipes},
     {"no_passwords", no_passwords},
     {"full_servers", full_servers},
     {"json", json},
