@@ -151,11 +151,17 @@ itself() {
 check 'the script that starts itself again under a lock' itself
 
 metrics() { # FILE - what a textfile collector of Prometheus reads; fails if too few nodes answer
-    [ "$(wc -l <"$1")" -eq 5 ] || return 1
+    [ "$(wc -l <"$1")" -eq 7 ] || return 1
     (cd "$folder" && sh "$1") && [ -f "$folder/locks.json" ] || return 1 # no lock is held
     (cd "$folder" && REDLOCK_NODES=127.0.0.1:1 sh "$1") && return 1
     (cd "$folder" && redlock run 'a "b"' sh "$1") | sort | tee /dev/stderr >"$folder/text"
-    printf '%s\n' 'redlock_lock_held{name="a \"b\""} 1' 'redlock_lock_nodes{name="a \"b\""} 3' 'redlock_lock_waiting{name="a \"b\""} 0' | cmp - "$folder/text"
+    printf '%s\n' 'redlock_lock_held{name="a \"b\""} 1' 'redlock_lock_nodes{name="a \"b\""} 3' 'redlock_lock_waiting{name="a \"b\""} 0' | cmp - "$folder/text" || return 1
+    odd=$(printf 'tab\t esc\033 backslash\\n del\177 quote" newline\nend')
+    (cd "$folder" && redlock run "$odd" sh "$1") | tee /dev/stderr >"$folder/text"
+    # with another escape than these three Prometheus refuses the whole file
+    ! grep -vE '^redlock_lock_[a-z]+\{name="([^"\\]|\\\\|\\"|\\n)*"\} [0-9]+$' "$folder/text" &&
+        printf 'redlock_lock_held{name="tab\t esc\033 backslash\\\\n del\177 quote\\" newline\\nend"} 1\n' >"$folder/first" &&
+        head -n 1 "$folder/text" | cmp - "$folder/first" && [ "$(wc -l <"$folder/text")" -eq 3 ]
 }
 section EXAMPLES | sed -n '/redlock status --json/,/lock_waiting/p' >"$folder/metrics"
 check 'metrics from JSON, with jq: the example of the page' metrics "$folder/metrics"
