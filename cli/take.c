@@ -16,7 +16,9 @@ enum { CONTACT_PAUSE_MIN_US = 50000, CONTACT_PAUSE_MAX_US = 1000000 }; /* and -n
 
 /* ---- Messages while waiting ---- */
 
-/* A user at a terminal should see what redlock waits for; in a log these messages would be noise. */
+enum { NOTICE_MS = 1000, LATER_MS = 30000 }; /* when messages say what redlock waits for */
+
+/* A user at a terminal should see it early and often; in a log that would be noise. */
 static int is_watched(void)
 {
     return options.verbose || (!options.quiet && isatty(STDERR_FILENO));
@@ -98,7 +100,7 @@ struct attempt {
     uint64_t answered_us; /* when a quorum answered last */
     uint64_t asked_us;    /* when the nodes were asked last */
     uint64_t contend_us;  /* until then it retries after contention */
-    uint64_t notice_us;   /* time of the next message; UINT64_MAX: never */
+    uint64_t notice_us;   /* time of the next message; UINT64_MAX: never again */
     int is_nonblock;      /* -n: no holder is waited for, but nodes are */
     int may_be_ours;      /* may_be_held_above */
 };
@@ -126,13 +128,14 @@ static void start_lock(struct session *session, struct attempt *attempt, long mo
         redlock_acquire_start(&session->client, session->lock, (uint32_t)wait_ms);
 }
 
-/* After a second, and every 30 seconds, a message says what redlock waits for. */
+/* At a terminal a message comes after a second, and every 30 seconds; elsewhere one comes after 30 seconds, or a script that waits for
+   itself would say nothing for ever. */
 static void notice(struct session *session, struct attempt *attempt)
 {
     if (now_us() < attempt->notice_us)
         return;
     say_waiting(session, attempt->name);
-    attempt->notice_us = now_us() + 30000000;
+    attempt->notice_us = is_watched() ? now_us() + (uint64_t)LATER_MS * 1000 : UINT64_MAX;
 }
 
 /* This limit is over; 0 is none. */
@@ -324,7 +327,7 @@ enum redlock_status take(struct session *session, const char *name)
     attempt.is_nonblock = attempt.wait_ms == 0;
     attempt.begin_us = attempt.answered_us = now_us();
     attempt.contend_us = attempt.begin_us + 1000000;
-    attempt.notice_us = is_watched() ? attempt.begin_us + 1000000 : UINT64_MAX;
+    attempt.notice_us = attempt.begin_us + (uint64_t)(is_watched() ? NOTICE_MS : LATER_MS) * 1000;
     status =
         has_slots ? take_slot(session, &attempt) : wait_for(session, &attempt, attempt.wait_ms);
     if (status == REDLOCK_HELD && attempt.wait_ms != 0)

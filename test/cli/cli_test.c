@@ -1391,6 +1391,37 @@ static void thirty(void)
            "%d programs at the same moment: one runs, the others end with 75, each time", PROGRAMS);
 }
 
+/* A script whose stderr is no terminal. */
+static void long_wait(void)
+{
+    struct program waiter, slot, quiet, watched;
+    long begin;
+
+    nodes(3);
+    ask_all("SET", "redlock:x", "another's");
+    ask_all("SET", "redlock:x/2.1", "another's");
+    ask_all("SET", "redlock:x/2.2", "another's");
+    begin = now_ms();
+    waiter = start("run", "x", "true", NULL);
+    slot = start("run", "--slots", "2", "x", "true", NULL);
+    quiet = start("acquire", "-q", "-t", "60", "x", NULL);
+    watched = start("run", "-v", "x", "true", NULL);
+    ok(writes(watched, 'e', "redlock: waiting for x, held by id ") && now_ms() - begin < 25000,
+       "with -v a message comes after a second (%ld ms)", now_ms() - begin);
+    is_text(wrote(waiter, 'e'), "", "without, there is none yet");
+    ok(writes(waiter, 'e', "redlock: waiting for x, held by id "), "then a line says for whom");
+    ok(now_ms() - begin > 29000, "after 30 s (%ld ms)", now_ms() - begin);
+    ok(writes(slot, 'e', "redlock: waiting for x: all 2 slots are held\n"), "also with --slots");
+    ok(until(count_of(wrote(watched, 'e'), "waiting for x") > 2, WAIT_MS),
+       "with -v it comes again and again");
+    is_int(count_of(wrote(waiter, 'e'), "\n"), 1, "without, once: %s", wrote(waiter, 'e'));
+    is_text(wrote(quiet, 'e'), "", "with -q it does not come");
+    signal_to(quiet.pid, SIGTERM);
+    is_int(ends(&quiet), -SIGTERM, "one is ended");
+    ask_all("FLUSHALL");
+    is_int(ends(&waiter) + ends(&slot) + ends(&watched), 0, "the others get the lock");
+}
+
 /* ---- Signals ---- */
 
 static void term_while_waiting(void)
@@ -5542,6 +5573,7 @@ static const struct scenario {
     void (*run)(void);
 } scenarios[] = {
     /* slow scenarios first */
+    {"long_wait", long_wait},
     {"thirty", thirty},
     {"keys_vanish", keys_vanish},
     {"nodes_hang", nodes_hang},
