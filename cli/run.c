@@ -530,6 +530,15 @@ static enum redlock_status take_lock(void)
     return status;
 }
 
+/* `run -n 10 COMMAND`, as if -n were -w. */
+static void say_what_words_were(const char *command, const struct job_end *end)
+{
+    if (!end->by_signal && end->number == 127 && parse_duration(run.name) >= 0)
+        say(LOG_NOTICE,
+            "%s was the NAME of the lock, and %s the command; -w takes a time, -n does not",
+            run.name, command);
+}
+
 int verb_run(int count, char **words)
 {
     char **command = command_of(count, words);
@@ -579,6 +588,7 @@ int verb_run(int count, char **words)
     session_close(&session);
     if (run.lost)
         return EXIT_LOST;
+    say_what_words_were(command[0], &end);
     if (run.interrupted && end.by_signal && end.number == SIGINT)
         end_by(SIGINT); /* so that a loop of a shell ends, as it would without this program */
     return end.by_signal ? 128 + end.number : end.number;

@@ -378,6 +378,14 @@ static void exit_statuses(void)
        wrote(last, 'e'));
     setup.before = close_stderr;
     is_int(redlock("run", "x", "no-such-command", NULL), 127, "not found, without stderr");
+    is_int(redlock("run", "-n", "10", "no-such-command", "true", NULL), 127,
+           "-n with a time, as if it were -w");
+    ok(strstr(wrote(last, 'e'), "10 was the NAME of the lock, and no-such-command the command; -w "
+                                "takes a time, -n does not\n") != NULL,
+       "a message says what the words were: %s", wrote(last, 'e'));
+    redlock("run", "x", "no-such-command", NULL);
+    ok(strstr(wrote(last, 'e'), "NAME") == NULL, "not if the name is no number: %s",
+       wrote(last, 'e'));
     is_int(redlock("run", "x", "/etc/passwd", NULL), 126, "not executable");
     is_int(redlock("run", "x", "/", NULL), 126, "a directory");
     is_int(redlock("run", "x", write_file("script", 0700, "exit $#"), "a", "b", NULL), 2,
