@@ -90,7 +90,7 @@ MBEDTLS_HEADERS = $(if $(MBEDTLS_PREFIX),-isystem $(MBEDTLS_PREFIX)/include)
 MBEDTLS_LIBS = $(MBEDTLS_HEADERS) $(if $(MBEDTLS_PREFIX),-L$(MBEDTLS_PREFIX)/lib) -lmbedtls -lmbedx509 -lmbedcrypto
 WITH_TLS = -DREDLOCK_CLI_TLS=1 extra/redlock_tls.c $(MBEDTLS_LIBS)
 
-cli: $(if $(TLS),deps-tls) $(B)/redlock ## build the program redlock(1); TLS=1: with TLS for rediss://, through mbedTLS
+cli: $(if $(TLS),$(if $(MBEDTLS_PREFIX),,deps-tls)) $(B)/redlock ## build the program redlock(1); TLS=1: with TLS for rediss://, through mbedTLS
 $(B)/redlock: $(CLI) $(wildcard cli/*.h extra/redlock_tls.*) $(HEADERS) $(B)/flags
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS) $(CLI_FLAGS) -I. $(LDFLAGS) $(CLI) $(if $(TLS),$(WITH_TLS)) -o $@

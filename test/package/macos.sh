@@ -65,6 +65,11 @@ installed() {
         [ -z "$(find "$prefix" -name '*.so*')" ] && [ -s "$prefix/share/man/man3/redlock_acquire.3" ] && "$prefix/bin/redlock" version | grep "$version"
 }
 check 'make install, in a folder with a space' installed
+own_tls() { # Homebrew's; apt-get is not asked
+    on_macos -n cli TLS=1 MBEDTLS_PREFIX=/opt/mbedtls >"$folder/said" && grep -q -e '-isystem /opt/mbedtls/include -L/opt/mbedtls/lib' "$folder/said" &&
+        ! grep deps.sh "$folder/said"
+}
+check 'make cli TLS=1 with an mbedTLS in another folder' own_tls
 cat >"$folder/app.c" <<'END'
 #include <redlock.h>
 int main(void)
