@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -81,11 +82,48 @@ static void execute(char **command)
     execv(shell, by_shell);
 }
 
+/* Opens the file of a command, as execvp finds it. Returns -1 if there is none. */
+static int open_command(const char *command)
+{
+    const char *folder = getenv("PATH"), *end;
+    char path[4096];
+    int fd = -1;
+
+    if (strchr(command, '/') != NULL)
+        return open(command, O_RDONLY | O_CLOEXEC);
+    for (; fd < 0 && folder != NULL; folder = *end == ':' ? end + 1 : NULL) {
+        end = folder + strcspn(folder, ":");
+        snprintf(path, sizeof path, "%.*s%s%s", (int)(end - folder), folder,
+                 end > folder ? "/" : "", command);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+    }
+    return fd;
+}
+
+/* Says why a command is not executed. "No such file" may be the interpreter of a script, or the dynamic loader of a program. */
+static void say_not_executed(const char *command, int error)
+{
+    char first[300];
+    int fd = error == ENOENT ? open_command(command) : -1;
+    ssize_t size = fd >= 0 ? read(fd, first, sizeof first - 1) : 0;
+
+    first[size > 0 ? size : 0] = '\0';
+    first[strcspn(first, "\n")] = '\0';
+    if (fd < 0)
+        say(LOG_ERROR, "%s: %s", command, strerror(error));
+    else if (strncmp(first, "#!", 2) != 0)
+        say(LOG_ERROR, "%s: its interpreter is missing", command);
+    else
+        say(LOG_ERROR, "%s: its interpreter is missing: %s%s", command,
+            first + 2 + strspn(first + 2, " \t"),
+            strchr(first, '\r') != NULL ? " (its lines end in CR LF)" : "");
+}
+
 /* The child of the guard. It is in the process group of redlock, so the terminal, `kill 0` and a shell treat it as they would
    without redlock. */
 static void become(char **command, pid_t parent, const struct job_setup *setup)
 {
-    int status;
+    int error;
 
     if (job_leads_group())
         setpgid(0, 0);
@@ -105,10 +143,10 @@ static void become(char **command, pid_t parent, const struct job_setup *setup)
     }
     signals_restore();
     execute(command);
-    status = errno == ENOENT ? 127 : 126;
+    error = errno;
     ignore_write_signals(); /* the status is the same if the message cannot be written */
-    say(LOG_ERROR, "%s: %s", command[0], strerror(errno));
-    _exit(status);
+    say_not_executed(command[0], error);
+    _exit(error == ENOENT ? 127 : 126);
 }
 
 /* ---- The guard ---- */

@@ -10,10 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 #ifdef __linux__
 #include <sys/prctl.h>
 #endif
+
+/* What the system accepts: 107 on Linux. */
+enum { SOCKET_PATH_MAX = sizeof((struct sockaddr_un *)0)->sun_path - 1 };
 
 /* Why an optional file was not read; NULL if it was read or does not exist. */
 static const char *unread;
@@ -391,6 +395,9 @@ void nodes_read(void)
                 "%s: this program was built without TLS: build it with `make cli TLS=1`, or use "
                 "stunnel or a unix socket",
                 url.address);
+        if (strncmp(url.address, "unix:", 5) == 0 && strlen(url.address + 5) > SOCKET_PATH_MAX)
+            die(EXIT_CONFIG, "%s: the path of a socket has at most %d bytes", url.address,
+                (int)SOCKET_PATH_MAX);
         give_password(&url);
         if (url.password[0] != '\0' || (url.tls && options.key != NULL))
             hide_memory();

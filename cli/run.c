@@ -25,6 +25,9 @@ enum { MARGIN_MAX_MS = 5000, KILLING_MAX_MS = 500 };
    SIGKILL and D, so that redlock has the other half. */
 enum { GUARD_LATE_MS = 100 };
 
+/* The lock is not on all nodes for so long: a message says so, as fewer servers may fail then. */
+enum { SPARE_MS = 60000 };
+
 static struct session session;
 
 /* The state of the run. */
@@ -40,6 +43,9 @@ static struct {
     unsigned extended;        /* lock->extended at that time */
     uint64_t fail_us;         /* no message before this time says that a renewal has failed */
     int is_failing;           /* 1: a message has reported a failed renewal */
+    uint32_t reasons;         /* a hash of the reasons that it had */
+    uint64_t spare_us;        /* when the lock was on all nodes last, or it was acquired */
+    int has_no_spare;         /* 1: a message has said that it is not on all nodes */
     int interrupted;          /* 1: Ctrl-C has reached command and redlock alike */
     int is_asked;             /* 1: a signal has asked redlock, and so the job, to end */
     redlock_mask up, holding; /* nodes reported as connected; nodes reported to have the lock */
@@ -203,6 +209,25 @@ static void look_at_nodes(void)
     run.holding = holding;
 }
 
+/* Says that the lock is not on all nodes for a minute, and that it is on all again. Renewals that fail have messages of their own. */
+static void look_at_spare(uint64_t now)
+{
+    unsigned count = count_nodes(run.holding);
+
+    if (count == target_count) {
+        if (run.has_no_spare)
+            say(LOG_NOTICE, "%s: the lock is on all nodes again", run.name);
+        run.has_no_spare = 0;
+        run.spare_us = now;
+    } else if (!run.has_no_spare && !run.is_failing && count >= quorum() &&
+               now - run.spare_us >= (uint64_t)SPARE_MS * 1000) {
+        run.has_no_spare = 1;
+        say(LOG_WARNING, "%s: the lock has been on %u of %u nodes for a minute, %u needed",
+            run.name, count, target_count, quorum());
+        say_errors(&session, LOG_WARNING, "it does not have the lock");
+    }
+}
+
 /* 1: an operation on the lock has completed. */
 static int has_completed(void)
 {
@@ -230,6 +255,20 @@ static int has_renewed(void)
     return 1;
 }
 
+/* Returns 1 if other reasons were reported last, or none. */
+static int has_new_reasons(void)
+{
+    const redlock_mask refused = session.lock->refused;
+    uint32_t hash = hash_more(HASH_BEGIN, (const char *)&refused, sizeof refused),
+             before = run.reasons;
+    unsigned i;
+
+    for (i = 0; i < target_count; i++)
+        hash = hash_more(hash, error_of(&session, i), strlen(error_of(&session, i)) + 1);
+    run.reasons = hash;
+    return hash != before;
+}
+
 /* Reports a renewal, or that it has failed. */
 static void report_renewal(uint64_t now, int is_renewed)
 {
@@ -239,14 +278,16 @@ static void report_renewal(uint64_t now, int is_renewed)
         say(run.is_failing ? LOG_NOTICE : LOG_DEBUG, "%s: %s; %ld s left", run.name,
             run.is_failing ? "renewal works again" : "renewed", seconds_left(now));
         run.is_failing = 0;
+        run.reasons = 0;
         run.fail_us = 0;
     } else if (has_failed() && now >= run.fail_us) {
         run.is_failing = 1;
         run.fail_us = now + (uint64_t)lock->ttl_ms * 200;
         say(LOG_WARNING, "%s: renewal failed: fewer than %u of %u nodes confirmed it; %ld s left",
             run.name, quorum(), target_count, seconds_left(now));
-        say_errors(&session, LOG_WARNING,
-                   "the lock is not there any more, or another client has it");
+        if (has_new_reasons())
+            say_errors(&session, LOG_WARNING,
+                       "the lock is not there any more, or another client has it");
     }
 }
 
@@ -294,6 +335,8 @@ static void look_at_lock(uint64_t now, uint64_t pause_us)
     look_at_nodes();
     report_pause(now, pause_us);
     report_renewal(now, is_renewed);
+    if (!run.lost)
+        look_at_spare(now);
     if (!run.lost)
         return;
     say(LOG_ERROR, "%s: %s%s", run.name,
@@ -520,7 +563,7 @@ static enum redlock_status take_lock(void)
 {
     enum redlock_status status = take(&session, run.name);
 
-    run.acquired_us = now_us();
+    run.acquired_us = run.spare_us = now_us();
     if (status == REDLOCK_OK && (status = try_to_renew()) != REDLOCK_OK) {
         say(LOG_ERROR, "%s: the lock cannot be renewed; the command is not started", run.name);
         session_release(&session);

@@ -360,6 +360,35 @@ static void close_stderr(void)
     close(2);
 }
 
+/* The system says "No such file" of a command whose interpreter is missing. */
+static void missing_interpreters(void)
+{
+    char path[300];
+
+    nodes(3);
+    is_int(redlock("run", "x", write_file("absent", 0700, "#! /no/such/shell -e\nexit 3\n"), NULL),
+           127, "a script without its interpreter: 127");
+    ok(strstr(wrote(last, 'e'), "absent.secret: its interpreter is missing: /no/such/shell -e\n") !=
+           NULL,
+       "the message names it: %s", wrote(last, 'e'));
+    snprintf(path, sizeof path, "%s", write_file("windows", 0700, "#!/bin/sh\r\nexit 3\r\n"));
+    is_int(redlock("run", "x", path, NULL), 127, "a script with CR LF: 127");
+    ok(strstr(wrote(last, 'e'), "windows.secret: its interpreter is missing: /bin/sh") != NULL &&
+           strstr(wrote(last, 'e'), " (its lines end in CR LF)\n") != NULL,
+       "the message says so: %s", wrote(last, 'e'));
+    *strrchr(path, '/') = '\0';
+    setenv("FOLDER", path, 1);
+    is_int(redlock("run", "x", "env", "PATH=/none", program, "run", "y", "windows.secret", NULL),
+           127, "in no folder of PATH: 127");
+    ok(strstr(wrote(last, 'e'), "windows.secret: No such file or directory\n") != NULL,
+       "the message: %s", wrote(last, 'e'));
+    is_int(redlock("run", "x", "sh", "-c", "PATH=/none:$FOLDER:$PATH exec \"$@\"", "sh", program,
+                   "run", "y", "windows.secret", NULL),
+           127, "in a folder of PATH: 127");
+    ok(strstr(wrote(last, 'e'), "windows.secret: its interpreter is missing: ") != NULL,
+       "the message: %s", wrote(last, 'e'));
+}
+
 static void exit_statuses(void)
 {
     nodes(3);
@@ -1679,6 +1708,16 @@ static void fork_fails(void)
     no_key_left("then");
 }
 
+/* From now on the programs have the shim's functions. */
+static void preload_shim(void)
+{
+    char shim[300];
+
+    snprintf(shim, sizeof shim, "%.*s/fork_shim.so", (int)(strrchr(self, '/') - self), self);
+    setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 0);
+    setenv("LD_PRELOAD", shim, 1);
+}
+
 /* A lock that is held for weeks is renewed more often than 16 bits count: with a ttl of 30 s after 7.6 days. Its pauses of
    10 s are skipped, but no wait for a server: that takes 7.5 s at most, a quarter of the ttl. */
 static void renewed_for_weeks(void)
@@ -1686,12 +1725,10 @@ static void renewed_for_weeks(void)
     enum { RENEWALS = 66000, LINE = sizeof "redlock: x: renewed; 29 s left\n" - 1 };
     struct program run;
     struct stat file;
-    char shim[300], messages[120];
+    char messages[120];
 
     nodes(3);
-    snprintf(shim, sizeof shim, "%.*s/fork_shim.so", (int)(strrchr(self, '/') - self), self);
-    setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 0);
-    setenv("LD_PRELOAD", shim, 1);
+    preload_shim();
     setenv("REDLOCK_SKIP", "1", 1);
     setenv("REDLOCK_NODE_TIMEOUT", "1", 1); /* stall_ms is four of these */
     run = start("run", "-v", "-t", "30", "x", "-c", "unset LD_PRELOAD; exec sleep 600", NULL);
@@ -2576,6 +2613,76 @@ static void verbose(void)
     ask_all("FLUSHALL");
 }
 
+/* Two of three servers are down for a while: each reason is printed once, not with each renewal that fails. */
+static void reasons_once(void)
+{
+    static const char *const durable[] = {"--appendonly", "yes", "--appendfsync", "always", NULL};
+    char reason[120];
+    struct program run;
+    unsigned i;
+
+    node_count = 3;
+    servers_start(servers, 3, durable);
+    setenv("REDLOCK_NODES", list_of(3, ""), 1);
+    run = start("run", "-t", "30", "x", "sleep", "100", NULL);
+    ok(on_all("redlock:x"), "a lock");
+    for (i = 0; i < 2; i++)
+        server_kill(&servers[i]);
+    ok(until(count_of(wrote(run, 'e'), "x: renewal failed: ") >= 2, WAIT_MS),
+       "renewal fails twice");
+    snprintf(reason, sizeof reason, "redlock:   %.31s, %.31s: connect: ", servers[0].address,
+             servers[1].address);
+    is_int(count_of(wrote(run, 'e'), reason), 1, "it is said once why: %s", wrote(run, 'e'));
+    for (i = 0; i < 2; i++)
+        server_restart(&servers[i]);
+    ok(writes(run, 'e', "x: renewal works again; "), "renewal works again");
+    for (i = 0; i < 2; i++)
+        server_kill(&servers[i]);
+    ok(until(count_of(wrote(run, 'e'), reason) == 2, WAIT_MS),
+       "and when it fails again it is said again");
+    signal_to(run.pid, SIGKILL);
+    ends(&run);
+    for (i = 0; i < 2; i++)
+        server_restart(&servers[i]);
+    ask_all("FLUSHALL");
+}
+
+/* The lock is not on all nodes for longer than a minute: a message also without -v. The shim shifts the clock of the program. */
+static void not_on_all_nodes(void)
+{
+    static const long long minute_us = 61000000;
+    struct program run;
+    char reason[100], path[300];
+    int fd;
+
+    nodes(3);
+    server_kill(&servers[0]);
+    snprintf(path, sizeof path, "%s/shift", programs_folder());
+    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0 || ftruncate(fd, sizeof minute_us) != 0)
+        exit(1);
+    preload_shim();
+    setenv("REDLOCK_SUSPENDED", path, 1);
+    run = start("run", "-t", "900", "x", "env", "-u", "LD_PRELOAD", "sh", "-c",
+                "echo runs; exec sleep 600", NULL);
+    unsetenv("LD_PRELOAD");
+    unsetenv("REDLOCK_SUSPENDED");
+    ok(writes(run, 'o', "runs\n"), "a job, whose lock is on two of three nodes");
+    is_text(wrote(run, 'e'), "", "which is no message yet");
+    ok(pwrite(fd, &minute_us, sizeof minute_us, 0) == sizeof minute_us, "a minute passes");
+    close(fd);
+    ok(writes(run, 'e', "x: the lock has been on 2 of 3 nodes for a minute, 2 needed\n"),
+       "then there is one");
+    snprintf(reason, sizeof reason, "redlock:   %.31s: connect: ", servers[0].address);
+    ok(writes(run, 'e', reason), "it says why");
+    server_restart(&servers[0]);
+    ok(writes(run, 'e', "x: the lock is on all nodes again\n"), "and that it is over");
+    is_int(count_of(wrote(run, 'e'), "\n"), 3, "once: %s", wrote(run, 'e'));
+    signal_to(run.pid, SIGTERM);
+    is_int(ends(&run), 128 + SIGTERM, "the command's status");
+    no_key_left("then");
+}
+
 /* With -v: how many connections were lost since the lock was acquired, and are not back. */
 static int lost_connections(struct program run)
 {
@@ -3161,7 +3268,7 @@ static void is_config_error(const char *list, const char *what, const char *colu
 static void node_lists(void)
 {
     static char huge[20000];
-    char list[300], file[600];
+    char list[300], file[600], longest[120];
     const char *path;
 
     nodes(3);
@@ -3176,6 +3283,13 @@ static void node_lists(void)
     is_config_error("valkeys://h", "TLS",
                     "h:6379: this program was built without TLS: build it with `make cli TLS=1`");
     is_config_error("redis://" SECRET "@h", "x@", "user:password@");
+    memset(longest, 's', sizeof longest);
+    longest[0] = '/';
+    longest[108] = '\0';
+    is_config_error(longest, "a socket with a path of 108 bytes", "at most 107 bytes");
+    longest[107] = '\0';
+    is_int(redlock("run", "-n", "-N", longest, "x", "true", NULL), 69,
+           "one of 107 bytes, without a server: 69");
     is_config_error("redis://:" SECRET "@h/1?db=2", "two databases", "twice");
     is_config_error("redis://:" SECRET "@h/abc", "a word as database", "column");
     is_config_error("redis://:%zz" SECRET "@h", "a broken escape", "%");
@@ -3380,16 +3494,6 @@ static void hand_off(void)
     ok(took_ms >= 0, "%d waiters acquire the lock, one after the other", (int)WAITERS);
     ok(at_once, "each waiter acquires the lock without a pause (%ld ms in all)", took_ms);
     no_key_left("then");
-}
-
-/* From now on the programs have the shim's functions. */
-static void preload_shim(void)
-{
-    char shim[300];
-
-    snprintf(shim, sizeof shim, "%.*s/fork_shim.so", (int)(strrchr(self, '/') - self), self);
-    setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 0);
-    setenv("LD_PRELOAD", shim, 1);
 }
 
 /* A resolver that hangs delays the program by a second if a quorum has addresses, and not by a minute if none has. */
@@ -5687,6 +5791,9 @@ static const struct scenario {
     {"all_addresses", all_addresses},
     {"names_that_hang", names_that_hang},
     {"names_that_merge", names_that_merge},
+    {"reasons_once", reasons_once},
+    {"not_on_all_nodes", not_on_all_nodes},
+    {"missing_interpreters", missing_interpreters},
     {"names_that_appear", names_that_appear},
     {"names_that_move", names_that_move},
     {"default_config", default_config},
