@@ -90,10 +90,13 @@ MBEDTLS_HEADERS = $(if $(MBEDTLS_PREFIX),-isystem $(MBEDTLS_PREFIX)/include)
 MBEDTLS_LIBS = $(MBEDTLS_HEADERS) $(if $(MBEDTLS_PREFIX),-L$(MBEDTLS_PREFIX)/lib) -lmbedtls -lmbedx509 -lmbedcrypto
 WITH_TLS = -DREDLOCK_CLI_TLS=1 extra/redlock_tls.c $(MBEDTLS_LIBS)
 
+# glibc before 2.34 has timer_create in librt. Other systems with Linux have an empty librt.
+RT = $(if $(filter Linux,$(shell uname -s)),-lrt)
+
 cli: $(if $(TLS),$(if $(MBEDTLS_PREFIX),,deps-tls)) $(B)/redlock ## build the program redlock(1); TLS=1: with TLS for rediss://, through mbedTLS
 $(B)/redlock: $(CLI) $(wildcard cli/*.h extra/redlock_tls.*) $(HEADERS) $(B)/flags
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS) $(CLI_FLAGS) -I. $(LDFLAGS) $(CLI) $(if $(TLS),$(WITH_TLS)) -o $@
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS) $(CLI_FLAGS) -I. $(LDFLAGS) $(CLI) $(if $(TLS),$(WITH_TLS)) $(RT) -o $@
 
 # Small, and without shared libraries. With the usual common-page-size the linker may pad the code in the file to a whole page
 # to save a page of memory; a small value prevents this. STATIC has all flags of this program: CFLAGS and LDFLAGS of a

@@ -451,6 +451,8 @@ int wake_at(uint64_t us)
     struct itimerspec at = timer_time(us);
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGCONT};
 
+    if (!has_waker && us == UINT64_MAX)
+        return 1;
     if (!has_waker) {
         if (timer_create(CLOCK_BOOTTIME, &event, &waker) != 0)
             return 0;

@@ -196,8 +196,9 @@ $(B)/cli/redlock-static-tls: $(CLI) $(wildcard cli/*.h extra/redlock_tls.*) $(HE
 	$(MAKE) -s TLS=1 B=$(B)/static-tls MBEDTLS=$(MBEDTLS) $(B)/static-tls/redlock-static
 	cp $(B)/static-tls/redlock-static $@
 
-soak-cli: deps-cli $(B)/redlock ## MINUTES=n of jobs under the program that signals, stops and kills hit at random
+soak-cli: deps-cli $(B)/redlock $(B)/cli/job_test ## MINUTES=n of jobs under the program that signals, stops and kills hit at random; then 100 of each pair
 	prove -v -e sh test/cli/cli_soak.sh :: $(B)/redlock $(MINUTES)
+	prove -v -e $(B)/cli/job_test stops_and_kills guard_frozen :: 100
 
 $(B)/partition/%: test/servers/%.c test/servers/partition.h test/lib/side.h test/lib/servers.c $(LIB) $(HEADERS)
 	@mkdir -p $(@D)

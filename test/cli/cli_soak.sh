@@ -1,6 +1,6 @@
 #!/bin/sh
-# cli_soak.sh PROGRAM MINUTES - jobs under `redlock run`, hit by signals, stops and kills at random. The witness is flock(1) on a
-# file that all processes of a job keep open: the kernel knows if one of them lives when the next job begins. As TAP.
+# cli_soak.sh PROGRAM MINUTES - jobs under `redlock run`, hit by signals, stops, kills and pairs of these at random. The witness is
+# flock(1) on a file that all processes of a job keep open: the kernel knows if one of them lives when the next job begins. As TAP.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
@@ -66,7 +66,37 @@ hit() {
     kill -CONT "$1" 2>/dev/null
 }
 
-# Jobs one after the other, most of which are hit: the program, its guard, the shell of the job, or any of its processes.
+has_ended() { # PID
+    [ ! -e "/proc/$1/stat" ] || grep -q ') Z' "/proc/$1/stat"
+}
+
+# hit_guarded SIGNAL PID - not if the number is that of another process by now
+hit_guarded() {
+    ! grep -qx -e rl-guard -e redlock "/proc/$2/comm" || kill "-$1" "$2"
+}
+
+# hit_both REDLOCK GUARD JOB - stops or kills one of the two, and then the other one. Nobody but the kernel continues what is stopped
+# while the job may live. Not both are killed: docs/cli.md names what lives on then.
+hit_both() {
+    [ -n "$2" ] || return # redlock waits for the lock
+    first=$1 second=$2
+    [ "$(below 2)" = 0 ] || { first=$2 second=$1; }
+    case $(below 3) in
+    0) one=STOP other=KILL ;;
+    1) one=KILL other=STOP ;;
+    *) one=STOP other=STOP ;;
+    esac
+    echo "$(date +%T.%N) $one to $first, $other to $second, redlock $1 of job $3" >>"$folder/hits"
+    echo "$one $other" >>"$folder/pairs"
+    hit_guarded $one "$first"
+    [ "$(below 2)" = 0 ] || sleep "0.$(below 10)"
+    hit_guarded $other "$second"
+    looks=0
+    until has_ended "$1" || [ $((looks += 1)) -gt 120 ]; do sleep 0.1; done
+    kill -CONT "$1" 2>/dev/null # it was stopped when its job was over
+}
+
+# Jobs one after the other, most of which are hit: the program, its guard, both, the shell of the job, or any of its processes.
 contend() { # NUMBER
     end=$(($(date +%s) + minutes * 60))
     while [ "$(date +%s)" -lt $end ]; do
@@ -74,8 +104,9 @@ contend() { # NUMBER
         REDLOCK_UNAVAILABLE_TIMEOUT=30 setpriv --pdeathsig KILL "$program" run -q -t 3 -k 1 soak sh "$folder/job" "$1" &
         run=$!
         nap 14
-        case $(below 8) in
+        case $(below 12) in
         0) ;;
+        8 | 9 | 10 | 11) hit_both $run "$(below_pid $run | head -n 1)" "$1" ;;
         1 | 2) hit $run "redlock of job $1" ;;
         3 | 4) hit "$(below_pid $run | head -n 1)" "the guard of $run, job $1" ;;
         5) hit "$(below_pid $run | shuf -n 1)" "a process of $run, job $1" ;;
@@ -106,6 +137,7 @@ all_are_excused() {
 : >"$folder/overlaps"
 : >"$folder/overlapped"
 : >"$folder/stalls"
+: >"$folder/pairs"
 watch_machine &
 watcher=$!
 workers=
@@ -120,9 +152,11 @@ kill $watcher
 none_overlaps() { cat "$folder/overlaps" "$folder/stalls"; all_are_excused; }
 many() { [ "$(wc -l <"$folder/begun")" -ge $((minutes * 10)) ]; }
 some_hit() { [ "$(sort -u "$folder/statuses" | wc -l)" -ge 4 ]; }
+some_pairs() { [ "$(sort -u "$folder/pairs" | wc -l)" -eq 3 ] && [ "$(wc -l <"$folder/pairs")" -ge $((minutes * 5)) ]; }
 no_key() { [ "$(for port in $ports; do ask "$port" --scan; done | grep -c soak)" = 0 ]; }
 check "$(wc -l <"$folder/begun") jobs: none began while a process of another one lived; the machine stood still $(wc -l <"$folder/stalls") times" none_overlaps
 check 'enough jobs' many
 check "they ended in several ways: $(sort -n "$folder/statuses" | uniq -c | awk '{ printf "%s%s times %s", sep, $1, $2; sep = ", " }')" some_hit
+check "redlock and its guard were both hit $(wc -l <"$folder/pairs") times: $(sort "$folder/pairs" | uniq -c | awk '{ printf "%s%s times %s, then %s", sep, $1, $2, $3; sep = "; " }')" some_pairs
 check 'no key is left' until_so no_key
 done_testing

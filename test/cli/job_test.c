@@ -1687,6 +1687,25 @@ static void stop_and_continue(void)
     stop_and_continue_in("sh");
 }
 
+/* Ctrl-Z, and nobody continues the job before its lock expires. */
+static void stopped_for_too_long(void)
+{
+    struct program run;
+    int terminal;
+
+    nodes();
+    run = shell("bash", &terminal);
+    type(terminal, "$P run -t 2 x -c 'echo up; exec sleep 300'\n");
+    ok(strstr(screen(terminal, "up"), "up") != NULL, "a job in the foreground");
+    type(terminal, "\032");
+    ok(strstr(screen(terminal, "topped"), "topped") != NULL, "Ctrl-Z stops it");
+    ok(strstr(screen(terminal, "the command "), "redlock did not run for ") != NULL,
+       "redlock is continued before the lock expires, and says so");
+    type(terminal, "sleep .5; jobs\n");
+    ok(strstr(screen(terminal, "Exit 79"), "Exit 79") != NULL, "the shell shows status 79");
+    leave(&run, terminal);
+}
+
 /* Ctrl-Z when the guard is there, and the command is not. */
 static void ctrl_z_at_the_start(void)
 {
@@ -2026,6 +2045,7 @@ static const struct scenario {
     {"pipelines", pipelines},
     {"stop_and_continue", stop_and_continue},
     {"ctrl_z_at_the_start", ctrl_z_at_the_start},
+    {"stopped_for_too_long", stopped_for_too_long},
     {"inner_shell", inner_shell},
     {"interrupted", interrupted},
 };
