@@ -75,18 +75,21 @@ hit_guarded() {
     ! grep -qx -e rl-guard -e redlock "/proc/$2/comm" || kill "-$1" "$2"
 }
 
-# hit_both REDLOCK GUARD JOB - stops or kills one of the two, and then the other one. Nobody but the kernel continues what is stopped
-# while the job may live. Not both are killed: docs/cli.md names what lives on then.
+# hit_both REDLOCK JOB - when the job has begun, stops or kills redlock or its guard, and then the other one. Nobody but the kernel
+# continues what is stopped while the job may live. Not both are killed: docs/cli.md names what lives on then.
 hit_both() {
-    [ -n "$2" ] || return # redlock waits for the lock
-    first=$1 second=$2
-    [ "$(below 2)" = 0 ] || { first=$2 second=$1; }
+    until [ -s "$folder/shell.$2" ] || has_ended "$1"; do sleep 0.1; done
+    nap 8
+    guard=$(below_pid "$1" | head -n 1)
+    [ -n "$guard" ] || return
+    first=$1 second=$guard
+    [ "$(below 2)" = 0 ] || { first=$guard second=$1; }
     case $(below 3) in
     0) one=STOP other=KILL ;;
     1) one=KILL other=STOP ;;
     *) one=STOP other=STOP ;;
     esac
-    echo "$(date +%T.%N) $one to $first, $other to $second, redlock $1 of job $3" >>"$folder/hits"
+    echo "$(date +%T.%N) $one to $first, $other to $second, redlock $1 of job $2" >>"$folder/hits"
     echo "$one $other" >>"$folder/pairs"
     hit_guarded $one "$first"
     [ "$(below 2)" = 0 ] || sleep "0.$(below 10)"
@@ -106,7 +109,7 @@ contend() { # NUMBER
         nap 14
         case $(below 12) in
         0) ;;
-        8 | 9 | 10 | 11) hit_both $run "$(below_pid $run | head -n 1)" "$1" ;;
+        8 | 9 | 10 | 11) hit_both $run "$1" ;;
         1 | 2) hit $run "redlock of job $1" ;;
         3 | 4) hit "$(below_pid $run | head -n 1)" "the guard of $run, job $1" ;;
         5) hit "$(below_pid $run | shuf -n 1)" "a process of $run, job $1" ;;
