@@ -140,7 +140,8 @@ struct redlock_settings {
        server may have lost its keys when it started, so it has no vote in an acquire until this much
        time has passed since then; where INFO is not permitted, since it was connected. In an
        extension it votes if it still has the key of before. [Redlock], "delayed restarts"; R14. It
-       does not detect FLUSHALL, a failover, or a restart that INFO hides. */
+       does not detect FLUSHALL, a failover, or a restart that INFO hides. INFO tells the uptime by
+       the server's wall clock: start servers after their clock is set. */
     uint32_t longest_ttl_ms;
     /* 1: waiters stand in a queue, and the waiter that has waited longest comes first; default 0:
        waiters retry at random. A hint: clients without it, and clients that do not wait, may come

@@ -287,7 +287,11 @@ static void judge_clock(struct talk *talk, struct exam *exam)
     doubt = (double)talk->rtt_us / 2e6;
     here = (double)redlock_posix()->wall_us(NULL) / 1e6 - doubt;
     there = strtod(talk->item[1].text, NULL) + strtod(talk->item[2].text, NULL) / 1e6;
-    if (there - here > 1 + doubt || here - there > 1 + doubt)
+    if (here - there > 1 + doubt && options.longest_ttl_ms > 0) /* so its uptime will be too long */
+        finds(exam, CLOCK, WARN,
+              "%+.1f s from the clock here: once corrected, longest-ttl may let it vote too early",
+              there - here);
+    else if (there - here > 1 + doubt || here - there > 1 + doubt)
         finds(exam, CLOCK, WARN, "%+.1f s from the clock here", there - here);
     else
         finds(exam, CLOCK, PASS, "within 1 s of the clock here");

@@ -708,6 +708,14 @@ static void clock_and_latency(void)
 
     check_mock((struct fault){.ahead_ms = -2550}, "");
     only("its clock is behind", 1, "clock", "warn", "-2.");
+    setenv("REDLOCK_LONGEST_TTL", "10s", 1);
+    check_mock((struct fault){.ahead_ms = -2550}, "");
+    only("so its uptime will be too long", 1, "clock", "warn",
+         "longest-ttl may let it vote too early");
+    check_mock((struct fault){.ahead_ms = 3000}, "");
+    ok(has("clock", "warn", "clock here") && strstr(output, "too early") == NULL,
+       "but not if its clock is ahead");
+    unsetenv("REDLOCK_LONGEST_TTL");
     check_mock((struct fault){.ahead_ms = 3000}, "");
     only("its clock is ahead", 1, "clock", "warn", "+");
     begin = now_ms();
