@@ -39,8 +39,8 @@
    R3  Decide early, and by the clock. A quorum granted and ttl - (now - T1) - drift > 0: held. A
        quorum out of reach: failed. `now` is read after the replies were read.
    R4  Roll back failed attempts, and lost locks. The release goes at once to every node that was
-       sent the command, unless it has refused it at the gate of a wait queue (R19); a full buffer
-       only delays it. A release that is unanswered when the attempt or the operation ends, was
+       sent the command, unless it has refused it, and nobody needs the reply, or at the gate of a
+       wait queue (R19); a full buffer only delays it. A release that is unanswered when the attempt or the operation ends, was
        answered with a temporary error, or was cut off by a second broken connection, is repeated
        until the key has expired: the client keeps it, if REDLOCK_OWED_MAX has room for it, but none
        with a token that the caller chose. A release that waits for failed nodes only gives up its
@@ -625,6 +625,15 @@ REDLOCK_PRIVATE uint64_t rl_owed_tick(struct redlock_client *c)
 
 /* ---- Roll back, and retry -------------------------------------------------------------------- */
 
+/* Whether a node that has refused the lock need not be sent the release: our key is not there, unless
+   the token is the caller's and may be older than the attempt, and nobody needs the reply, which
+   names the holder and asks for a notification. R4 */
+static int rl_needs_no_release(const struct redlock_lock *lock)
+{
+    return lock->priv.state == RL_ASKING && !lock->priv.op.waits && !rl_wants_holder(lock) &&
+           !lock->token_is_label;
+}
+
 /* The keys on some nodes would keep other clients out. There are no members any more, or a later
    release would report that the lock was held until then. R4 */
 REDLOCK_PRIVATE void rl_roll_back(struct redlock_client *c, struct redlock_lock *lock,
@@ -643,6 +652,8 @@ REDLOCK_PRIVATE void rl_roll_back(struct redlock_client *c, struct redlock_lock 
         rl_queue_failed(c, lock);
     if (lock->priv.unsent == lock->priv.attempt.asked)
         lock->holder_left_ms = 0;
+    if (rl_needs_no_release(lock))
+        rl_clear(&lock->priv.unsent, lock->refused);
     rl_lock_enter(lock, RL_ROLLING_BACK, rl_release_until(c, lock));
 }
 

@@ -6,24 +6,72 @@
 #include "many_locks.h"
 #include "one_lock.h"
 
-static void r04_release_goes_to_every_asked_node(void)
+/* But not to those that have refused the lock, if the caller neither waits nor asks for the holder. */
+static void r04_release_goes_to_every_asked_node(int wants_holder)
 {
+    static char holder[50];
+
     memset(&settings, 0, sizeof settings);
     settings.retries = REDLOCK_NONE;
     begin(5);
     warm_up();
-    client.priv.refuse_hashes = client.priv.all; /* after an error to a hash a script would follow */
+    client.priv.refuse_hashes =
+        client.priv.all;    /* after an error to a hash a script would follow */
     held_by("other", 1, 2); /* 0: granted. 1, 2: refused. 3: an error. 4: hangs */
     fake_nodes[3].reply = "-LOADING Redis is loading the dataset in memory\r\n";
     fake_nodes[4].hung = 1;
+    if (wants_holder)
+        set_holder(&lock, holder, sizeof holder);
     is_int(acquire(0), REDLOCK_CONTENDED, "r04: one grant, two refusals, an error, a hung node");
     is_int(lock.granted << 8 | lock.refused, 0x106, "r04: the votes");
     is_int(lock.failed, 0x8, "r04: the failure");
     ok(has_error(3, "LOADING"), "r04: its error: %s", nodes[3].error);
     fake_resume(4);
     is_int((int)fake_keys_left(), 2, "r04: no key of ours is left, nor on the hung node");
-    is_int((int)fake_count(-1, 'D'), 5, "r04: the release went to all five");
-    ok(each_set_is_released(-1), "r05: each after its SET, on the same connection");
+    if (wants_holder) {
+        is_int((int)fake_count(-1, 'D'), 5, "r04: the release went to all five");
+        ok(each_set_is_released(-1), "r05: each after its SET, on the same connection");
+    } else {
+        is_int((int)fake_count(-1, 'D'), 3, "r04: the release went to those that may have the key");
+        is_int((int)(fake_count(1, 'D') + fake_count(2, 'D')), 0, "r04: not to the two others");
+    }
+}
+
+/* A node had lost the key, and was repaired, before the lock was lost. */
+static void r04_a_lost_lock_is_released_where_it_was_refused(void)
+{
+    begin_with_defaults(3);
+    acquire(0);
+    fake_pass(&client, 20 * MS);
+    delete_on(0, 1);
+    held_by("other", 1, 1);
+    fake_nodes[1].delay_us = 20 * MS;
+    is_int(extend(), REDLOCK_LOST, "r04: two of three have lost the key");
+    ok((lock.refused & 1) != 0, "r04: the first one told so");
+    fake_pass(&client, 50 * MS);
+    is_int((int)nodes_with(&lock), 0, "r04: what its repair has created is deleted");
+}
+
+/* The most frequent case: the lock is held, and the caller does not wait. */
+static void r04_a_refused_attempt_sends_no_release(void)
+{
+    begin_with_defaults(5);
+    warm_up();
+    held_by("other", 0, 4);
+    is_int(acquire(0), REDLOCK_HELD, "r04: another client has the lock");
+    fake_pass(&client, 50 * MS);
+    is_int((int)fake_logged, 5, "r04: five commands in all");
+    is_int(acquire(100), REDLOCK_TIMEOUT, "r04: a waiter");
+    is_int((int)fake_count(-1, 'D'), (int)fake_count(-1, 'S') - 5,
+           "r04: sends the releases, whose replies tell it what changes");
+    set_label(&lock, "mine", 4);
+    set_token_is_label(&lock, 1);
+    fake_put(0, "k", "mine", 60000);
+    fake_logged = 0;
+    is_int(acquire(0), REDLOCK_HELD, "r04: the token is a label");
+    fake_pass(&client, 50 * MS);
+    ok(fake_count(-1, 'D') == 5 && fake_find(0, "k", 1) == NULL,
+       "r04: which an earlier attempt may have left: released");
 }
 
 /* The connection of node 0 breaks after the handshake, but before the first reply to a SET. The client
@@ -592,7 +640,8 @@ static void r04_a_reply_to_pttl_is_no_reply_to_the_release(void)
     settings.retries = REDLOCK_NONE;
     begin(3);
     warm_up();
-    client.priv.refuse_hashes = client.priv.all; /* after an error to a hash a script would follow */
+    client.priv.refuse_hashes =
+        client.priv.all; /* after an error to a hash a script would follow */
     set_holder(&lock, holder, sizeof holder);
     fake_nodes[1].hung = fake_nodes[2].hung = 1;
     redlock_acquire_start(&client, &lock, 0);
@@ -655,7 +704,8 @@ static void r04_a_reply_to_pttl_of_another_lock(void)
     settings.retries = REDLOCK_NONE;
     begin(3);
     warm_up();
-    client.priv.refuse_hashes = client.priv.all; /* after an error to a hash a script would follow */
+    client.priv.refuse_hashes =
+        client.priv.all; /* after an error to a hash a script would follow */
     make_unreachable(1);
     make_unreachable(2);
     fake_pass(&client, 10 * MS);
@@ -849,7 +899,12 @@ int main(void)
 {
     r04_repeated_for_the_longer_ttl();
     r04_repeated_for_an_adopted_lock();
-    r04_release_goes_to_every_asked_node();
+    r04_release_goes_to_every_asked_node(0);
+    if (!REDLOCK_MINIMAL)
+        r04_release_goes_to_every_asked_node(1);
+    r04_a_refused_attempt_sends_no_release();
+    if (!REDLOCK_MINIMAL)
+        r04_a_lost_lock_is_released_where_it_was_refused();
     r04_release_after_the_first_reply_is_lost();
     r04_release_outlasts_a_full_buffer();
     r04_t8_cancel_rolls_back();

@@ -58,6 +58,11 @@ R11|redlock.c|s/(vote == RL_NO && )\(lock->priv.attempt.release_again & bit\)/${
 R11|redlock.c|s/state == RL_RELEASING && lock->priv.attempt.released\)/state == RL_RELEASING)/|so does a missing key when the validity was over before the release
 R11|client.c|s/rl_now\(c\) < lock->valid_until_us(\)\s+lock->priv.attempt.released)/0$1/|it is known whether it was over
 R11|client.c|s/(lock->priv.attempt.released) && lock->operation == REDLOCK_OP_RELEASE/0/|the first of two calls may have deleted the key
+R4|redlock.c|s/if \(rl_needs_no_release\(lock\)\)/if (0)/|a refused attempt that nobody waits for sends no release
+R4|redlock.c|s/lock->priv.state == RL_ASKING && !lock->priv.op.waits/!lock->priv.op.waits/|but a lost lock does: a repair may be under way
+R4|redlock.c|s/(RL_ASKING && )!lock->priv.op.waits && /$1/|and one that is waited for
+R4|redlock.c|s/( && !rl_wants_holder\(lock\)) &&\s+!lock->token_is_label;/$1;/|and one with a token that may be older
+R4|redlock.c|s/ && !rl_wants_holder\(lock\)( &&\s+!lock->token_is_label;)/$1/|and one that asks for the holder
 R4|redlock.c|s/owed->unanswered = unanswered;/;/|no release is repeated while its reply is due
 R4|redlock.c|s/reply->vote == RL_YES \|\| reply->vote == RL_NO \|\| reply/reply->vote == RL_YES || reply/|a release that found no key is not repeated
 R8|hold.c|s/reply->vote == RL_YES && (rl_is\(reply->command, RL_ACQUIRES\) &&\s+reply->round)/reply->vote <= RL_NO \&\& $1/|a late refusal makes no member
