@@ -209,6 +209,7 @@ void redlock_deinit(struct redlock_client *client)
         while ((lock = rl_first(client, list)) != NULL) {
             if (lock->status == REDLOCK_PENDING)
                 lock->status = REDLOCK_CANCELLED;
+            rl_forget(client, lock); /* another client may begin with it */
             rl_lock_detach(client, lock);
         }
     for (node = client->priv.nodes; client->priv.count > 0; client->priv.count--, node++) {
@@ -488,6 +489,7 @@ static void rl_end_forked(struct redlock_client *c)
 
     for (list = RL_LINE; list < RL_DONE; list++)
         while ((lock = rl_first(c, list)) != NULL) {
+            rl_forget(c, lock);
             rl_lock_detach(c, lock);
             if (lock->status != REDLOCK_PENDING)
                 continue;

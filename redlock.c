@@ -394,6 +394,15 @@ static void rl_propose(const struct redlock_io *io, struct redlock_lock *lock)
     lock->fencing_token = wall_us < RL_WALL_MAX_US ? wall_us : 0;
 }
 
+static int rl_is_owed_no_reply(const struct redlock_lock *lock)
+{
+    unsigned i, due = 0;
+
+    for (i = 0; i < REDLOCK_NODES_MAX; i++)
+        due += lock->priv.attempt.replies_due[i];
+    return due == 0;
+}
+
 /* Draws the token and begins an attempt. The clock was read before anything is queued: this is T1.
    R1 */
 static void rl_begin_attempt(struct redlock_client *c, struct redlock_lock *lock)
@@ -407,6 +416,7 @@ static void rl_begin_attempt(struct redlock_client *c, struct redlock_lock *lock
     if (lock->priv.op.attempts < UINT8_MAX)
         lock->priv.op.attempts++;
     lock->priv.outcome = REDLOCK_PENDING;
+    RL_ASSERT(rl_is_owed_no_reply(lock)); /* each way here has called rl_forget */
     memset(&lock->priv.attempt, 0, sizeof lock->priv.attempt);
     memset(lock->generation, 0, sizeof lock->generation);
     lock->members = 0;
