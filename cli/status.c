@@ -124,12 +124,13 @@ static void read_keys(struct talk *talk, struct view *view, char keys[][REDLOCK_
         tell_key(talk, keys[i]);
     for (i = 0; i < count && talk->result->error[0] == '\0'; i++) {
         struct seen *seen = &view->seen[view->count];
-        if (view->count == LOCKS_MAX - 1) {
-            view->is_cut = 1;
-            break;
-        }
         strcpy(seen->key, keys[i]);
-        view->count += (unsigned)hear_key(talk, seen);
+        if (!hear_key(talk, seen)) /* each answer is read, or the next question would get it */
+            continue;
+        if (view->count < LOCKS_MAX - 1)
+            view->count++;
+        else
+            view->is_cut = 1;
     }
     if (!view->is_cut)
         ask_types(talk, &view->seen[first], view->count - first);
@@ -173,7 +174,6 @@ static void scan(struct talk *talk, struct view *view, const char *pattern)
     char cursor[24] = "0";
     unsigned i, n, found, items, count = SCAN_LEAST;
 
-    talk->result->unfinished = "SCAN is not over";
     do {
         items = scan_step(talk, pattern, count, cursor);
         for (i = 3, found = 0; i < items; i++)
@@ -185,7 +185,6 @@ static void scan(struct talk *talk, struct view *view, const char *pattern)
         }
         count = items >= SCAN_FEW ? SCAN_LEAST : count < SCAN_MOST ? 2 * count : count;
     } while (strcmp(cursor, "0") != 0 && !view->is_cut && talk->result->error[0] == '\0');
-    talk->result->unfinished = NULL;
 }
 
 /* Writes the text with a backslash before each of these characters. Returns the end. */
@@ -242,14 +241,16 @@ static void ask_for_cluster(struct talk *talk)
 
 static void converse(struct talk *talk, unsigned i, void *result)
 {
-    int n, patterns = 0;
+    int n;
 
     (void)i;
     read_names(talk, result);
     for (n = 0; n < name_count && options.slots == 0; n++)
         if (is_pattern(names[n])) {
-            if (patterns++ == 0)
+            if (talk->result->unfinished == NULL) { /* the first pattern */
+                talk->result->unfinished = "SCAN is not over";
                 ask_for_cluster(talk);
+            }
             scan_names(talk, result, names[n]);
         }
     ask_run_id(talk);

@@ -5038,9 +5038,12 @@ static void odd_lists(void)
                    beat_path("out"), NULL),
            0, "1000 locks among 16000 keys");
     is_text(wrote(last, 'o'), "1000\n", "all 1000 locks are listed");
-    ask_all("EVAL", "for i=1,10001 do redis.call('set','redlock:k'..i,'v','px',90000)end", "0");
+    ask_all("EVAL", "for i=1,10001 do redis.call('set','redlock:k'..i,'run_id:v','px',90000)end",
+            "0");
     is_int(redlock("status", "--json", NULL), 69, "more than 10000: 69");
     ok(strstr(wrote(last, 'e'), "ask for fewer") != NULL, "stderr has: ask for fewer");
+    is_int(count_of(wrote(last, 'e'), "\n"), 1, "no value is taken for the answer to INFO: %s",
+           wrote(last, 'e'));
 }
 
 /* Keys that another client may write below the prefix, although no lock of this program has them. */
