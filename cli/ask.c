@@ -29,11 +29,13 @@ static int fails(struct talk *talk, enum redlock_fault fault, const char *why)
 /* The same for a connection: the I/O table may have said why. A port that expects TLS closes a connection without it unheard. */
 static int breaks(struct talk *talk, const char *why)
 {
-    int is_unheard = talk->result->is_up && !talk->has_heard && talk->url->tls == 0;
+    static const char hint[] = "; does this port expect TLS?";
+    int is_unheard = talk->result->is_up && !talk->has_heard && talk->url->tls == 0 &&
+                     strncmp(talk->url->address, "unix:", 5) != 0;
     char text[REDLOCK_ERROR_MAX + 1];
 
-    snprintf(text, sizeof text, "%.130s%s", talk->node.error[0] != '\0' ? talk->node.error : why,
-             is_unheard ? "; does this port expect TLS?" : "");
+    snprintf(text, sizeof text, "%.*s%s", (int)(sizeof text - sizeof hint),
+             talk->node.error[0] != '\0' ? talk->node.error : why, is_unheard ? hint : "");
     return fails(
         talk, talk->node.fault != REDLOCK_FAULT_NONE ? talk->node.fault : REDLOCK_FAULT_CONNECTION,
         text);
