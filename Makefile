@@ -91,7 +91,7 @@ MBEDTLS_LIBS = $(MBEDTLS_HEADERS) $(if $(MBEDTLS_PREFIX),-L$(MBEDTLS_PREFIX)/lib
 WITH_TLS = -DREDLOCK_CLI_TLS=1 extra/redlock_tls.c $(MBEDTLS_LIBS)
 
 # glibc before 2.34 has timer_create in librt. Other systems with Linux have an empty librt.
-RT = $(if $(filter Linux,$(shell uname -s)),-lrt)
+RT = $(if $(filter Linux,$(SYSTEM)),-lrt)
 
 cli: $(if $(TLS),$(if $(MBEDTLS_PREFIX),,deps-tls)) $(B)/redlock ## build the program redlock(1); TLS=1: with TLS for rediss://, through mbedTLS
 $(B)/redlock: $(CLI) $(wildcard cli/*.h extra/redlock_tls.*) $(HEADERS) $(B)/flags
