@@ -435,15 +435,15 @@ static uint64_t end_of(const struct results *all, long step_ms)
     return latest_us + (uint64_t)step_ms * 1000;
 }
 
-/* The wait for all nodes. */
-struct wait {
+/* The wait for all nodes. macOS and BSD have a union wait. */
+struct waiting {
     uint64_t begin_us, end_us; /* it ends then, also if nodes still send */
     long silent_ms;            /* how long a node may be silent */
     char when[48];             /* in which time the nodes were to answer, for messages */
 };
 
 /* A quorum has ended well: the others have a rest of time. */
-static void wait_for_the_rest(struct wait *wait, const struct patience *patience)
+static void wait_for_the_rest(struct waiting *wait, const struct patience *patience)
 {
     uint64_t now = now_us(), took_us = now - wait->begin_us,
              rest_us = (uint64_t)patience->rest_ms * 1000;
@@ -457,12 +457,12 @@ static void wait_for_the_rest(struct wait *wait, const struct patience *patience
 }
 
 /* Waits until all children have ended, or are late. */
-static struct wait wait_for_all(int line, const struct results *all,
-                                const struct patience *patience)
+static struct waiting wait_for_all(int line, const struct results *all,
+                                   const struct patience *patience)
 {
     uint64_t now = now_us(), end_us;
-    struct wait wait = {now, now + (uint64_t)patience->limit_ms * 1000,
-                        options.node_timeout_ms * FIRST_TIMES, ""};
+    struct waiting wait = {now, now + (uint64_t)patience->limit_ms * 1000,
+                           options.node_timeout_ms * FIRST_TIMES, ""};
     struct pollfd fd = {line, POLLIN, 0};
     uint8_t bytes[REDLOCK_NODES_MAX];
     unsigned well = 0, before;
@@ -499,7 +499,7 @@ static int kill_child(pid_t child)
 
 /* A child that has to be killed is late: its node was silent for so long, or has answered until the wait ended. The message has these
    limits and not what was measured, so that it is the same for all such nodes. */
-static void end_child(unsigned i, pid_t child, struct result *result, const struct wait *wait)
+static void end_child(unsigned i, pid_t child, struct result *result, const struct waiting *wait)
 {
     int was_silent = now_us() - result->heard_us >= (uint64_t)wait->silent_ms * 1000;
     int is_late = child > 0 && kill_child(child);
@@ -564,7 +564,7 @@ void *ask_nodes(void (*converse)(struct talk *talk, unsigned i, void *result), s
     const struct redlock_io *io = io_open();
     struct results all = {shared_memory(size * target_count), size};
     pid_t child[REDLOCK_NODES_MAX];
-    struct wait wait;
+    struct waiting wait;
     unsigned i, begun = 0;
     int line[2];
 
