@@ -9,12 +9,20 @@
 #include "extra/redlock_tls.h"
 
 #include <mbedtls/error.h>
+#include <mbedtls/version.h>
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* `status` and others ask each node in a child of its own, and each child has a handshake. */
+#if (MBEDTLS_VERSION_NUMBER >= 0x04000000 && MBEDTLS_VERSION_NUMBER < 0x04010000) ||               \
+    (MBEDTLS_VERSION_NUMBER < 0x03060600 && defined(MBEDTLS_USE_PSA_CRYPTO))
+#error                                                                                             \
+    "this mbedTLS gives forked children equal random numbers (CVE-2026-25835): use 4.1, 3.6.6, or a version without MBEDTLS_USE_PSA_CRYPTO"
+#endif
 
 /* What the files of certificates and key have had at one time. */
 struct contents {

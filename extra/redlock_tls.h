@@ -29,7 +29,7 @@
 
    Random bytes come from `below`. mbedTLS 4, and older versions with MBEDTLS_USE_PSA_CRYPTO, take them from their own generator,
    which redlock_tls_init initializes with psa_crypto_init(). Before 3.6.6 and 4.1 that generator gives a forked child the
-   numbers of its parent (CVE-2026-25835): there do not use TLS in both.
+   numbers of its parent (CVE-2026-25835): there do not use TLS in a process and its child, or in two children.
 
    TLS 1.3, of mbedTLS 3.x and later, is not used: it sends its tickets after the handshake. To use it, change tls_set_version,
    call psa_crypto_init() before the first handshake, and where mbedtls_ssl_handshake, _read or _write return

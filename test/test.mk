@@ -212,11 +212,14 @@ test-partition: deps-partition $(PARTITION:%=$(B)/partition/%)
 	REDLOCK=$(B)/redlock-static prove -j 3 -e 'sh test/servers/partition.sh $(B)/cli/contact_test' $$($(B)/cli/contact_test | grep -v answer_over_tcp) # before musl 1.2.4 there is no TCP
 
 # The transports in examples/.
+STAND_IN = gcc $(WARN) $(CLI_FLAGS) -DREDLOCK_CLI_TLS=1 -include test/ports/mbedtls.h -fsyntax-only -I. $(MBEDTLS_HEADERS) -DSTAND_IN
 test-tls: deps-transports test/ports/tls_test.c test/ports/mbedtls.h test/lib/side.h test/lib/servers.c $(wildcard examples/tls/* extra/redlock_tls.*) $(LIB) $(HEADERS) ## TLS with mbedTLS, on real servers; MBEDTLS_PREFIX=folder, also test-cli-tls: with the mbedTLS installed there
 	@mkdir -p $(B)/tls
-	for version in 0x021c0000 0x03000000 0x03060000 0x04000000; do \
-	    gcc $(WARN) $(CLI_FLAGS) -DREDLOCK_CLI_TLS=1 -DSTAND_IN=$$version -include test/ports/mbedtls.h -fsyntax-only -I. $(MBEDTLS_HEADERS) \
-	        extra/redlock_tls.c cli/tls.c || exit 1; \
+	for version in 0x021c0000 0x03000000 0x03060000 0x04000000 0x04010000; do \
+	    $(STAND_IN)=$$version extra/redlock_tls.c && case $$version in \
+	    0x04000000) ! $(STAND_IN)=$$version cli/tls.c 2>$(B)/tls/refused && grep -q 'error.*CVE-2026-25835' $(B)/tls/refused ;; \
+	    *) $(STAND_IN)=$$version cli/tls.c ;; \
+	    esac || exit 1; \
 	done
 	gcc $(SAN) -O1 -g $(WARN) $(POSIX) -I. -Itest/lib -Itest/engine -Iextra test/ports/tls_test.c test/lib/servers.c extra/redlock_tls.c $(LIB) \
 	    -Wl,--wrap=send,--wrap=recv $(MBEDTLS_LIBS) -o $(B)/tls/tls_test
