@@ -59,10 +59,10 @@ extern "C" {
 #endif
 
 #define REDLOCK_VERSION_MAJOR 0 /* may break callers */
-#define REDLOCK_VERSION_MINOR 4 /* adds; 0.2 to 0.4 broke callers, too */
+#define REDLOCK_VERSION_MINOR 5 /* adds; 0.2 to 0.5 broke callers, too */
 #define REDLOCK_VERSION_PATCH 0 /* fixes */
-#define REDLOCK_VERSION "0.4.0"
-#define REDLOCK_VERSION_NUMBER 4000 /* 1000000 * major + 1000 * minor + patch */
+#define REDLOCK_VERSION "0.5.0"
+#define REDLOCK_VERSION_NUMBER 5000 /* 1000000 * major + 1000 * minor + patch */
 
 /* ---- Results --------------------------------------------------------------------------------- */
 

@@ -12,7 +12,7 @@ from conan.tools.files import copy
 
 class Redlock(ConanFile):
     name = "redlock"
-    version = "0.4.0"
+    version = "0.5.0"
     license = "MIT"
     description = "A distributed lock over N independent Redis servers (Redlock)"
     settings = "os", "compiler", "build_type", "arch"
