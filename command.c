@@ -86,8 +86,9 @@ static const char rl_fence_suffix[] = ":fence";
       and the value of that lease, unless the name is that of the caller.
    E: enters the queue, or renews the lease, which never gets shorter. Returns the moment and the
       place. What is changed is read behind that, or the server would not tell this caller of it.
-   T: tells the first waiters, without the caller: changes their leases, which now end when they had
-      time for an attempt. */
+   T: notifies the first two waiters, without the caller: changes their leases, which now end when
+      they had time for an attempt. If waiters were dropped, notifies five more for each of them
+      but the first: so 60 dead waiters are dropped in four steps. */
 #define RL_LUA_QUEUE                                                                               \
     "local P,k,n,b=redis.pcall,K[1],A[2],50 local q=k..':wait'local l=q..':'"                      \
     "local function X()local f=P('zrange',q,0,0)return not f.err and(not f[1]or#f[1]==16 and("     \
@@ -100,18 +101,21 @@ static const char rl_fence_suffix[] = ":fence";
     "if not p or P('set',l..n,A[6],'px',math.max(e,N(P('pttl',l..n))or 0)).err or "                \
     "P('pexpire',q,math.max(e,N(P('pttl',q))or 0))~=1 then P('zrem',q,n)P('del',l..n)return end "  \
     "P('get',l..n)return s,p end "                                                                 \
-    "local function T(i)for j=0,i-1 do local w,t=F(j)t=t and N(t)"                                 \
-    "if t and t>0 then P('set',l..w,0,'px',t)end end end "
+    "local function T()local j=0 while j<2 or j<247-5*b do local w,t=F(j)if not w then return "    \
+    "end "                                                                                         \
+    "t=t and N(t)if t and t>0 then P('set',l..w,0,'px',t)end j=j+1 end end "
 /* An attempt: the gate, and then what SET or rl_fence_script does. Refuses while another client has
    the key, and while others stand in front; these are told. Returns 1 or the counter. If it is
    refused: the moment, or 0 where it stands in no queue; the place, from 0; how long the key lives,
-   -2 if it is free; and the token there; with a blank between them. A lease of 0 is a probe: the
+   -2 if it is free, -3 if dead waiters were dropped besides; and the token there; with a blank
+   between them. A lease of 0 is a probe: the
    gate refuses it in any case, and it enters no queue. R19 */
 static const char rl_gate_script[] = RL_LUA_QUEUE
     "local v,w,s,p=P('get',k)if(v or K).err then return v end local e=A[5]~='0'"
     "if e and X()then w=F(0)if v or w and w~=n then s,p=E()end end "
     "if v then return(s or 0)..' '..(p or 0)..' '..(N(P('pttl',k))or 0)..' '..v end "
-    "if not e then return'0 0 -2 'end if s and p>0 then T(2)return s..' '..p..' -2 'end "
+    "if not e then return'0 0 -2 'end "
+    "if s and p>0 then T()return s..' '..p..(b<50 and' -3 'or' -2 ')end "
     "if w then P('zrem',q,n)P('del',l..n)end "
     "if not K[3]then v=P('set',k,A[1],'px',A[7])return v.err and v or 1 end " RL_LUA_FENCE(
         "A[7]", "A[8]", "A[9]");
@@ -120,7 +124,7 @@ static const char rl_gate_script[] = RL_LUA_QUEUE
 static const char rl_leave_script[] = RL_LUA_QUEUE
     "local v=P('get',k)local d=type(v)=='string'and v:sub(1,m)==A[1]:sub(1,m)and P('del',k)"
     "if d and d~=1 then return d end local x=X()if not A[3]then P('zrem',q,n)P('del',l..n)"
-    "elseif x then E()end if x and(d or not v)then T(2)end if d then return 1 end "
+    "elseif x then E()end if x and(d or not v)then T()end if d then return 1 end "
     "return type(v)=='string'and(N(P('pttl',k))or 0)..' '..v or v or 0";
 /* The run_id of the server process, and its age in seconds. R13, R14 */
 static const char rl_info_script[] = "local i=c('info','server')return{i:match'run_id:(%w+)',"
@@ -324,8 +328,8 @@ static void rl_put_keys(struct resp_writer *w, const struct redlock_lock *lock, 
 static const char *rl_hash_of(unsigned command)
 {
     if (REDLOCK_FAIR && command == RL_GATE)
-        return "46570aaa92721df43a7ccf54d0746190fb107152";
-    return REDLOCK_FAIR && rl_is(command, RL_QUEUES) ? "dcadb401519315d66231805b29d89a6131a6edef"
+        return "16ad4400a2932f18c16c5598dd328313af9ab550";
+    return REDLOCK_FAIR && rl_is(command, RL_QUEUES) ? "e68153f1e0b2782e4622a5536bb18e507be36e0f"
                                                      : "5b289f64598f641e3f0633355a623d508403703b";
 }
 
@@ -529,7 +533,8 @@ REDLOCK_PRIVATE const char *rl_place_of(const struct resp_item *item, struct rl_
     if (place->since_ms >> 32 == 0)
         place->since_ms = 0; /* it stands in no queue */
     place->place = number < RL_FAR ? (uint16_t)number : RL_FAR;
-    place->is_free = end - at >= 2 && at[0] == '-' && at[1] == '2';
+    place->is_free = end - at >= 2 && at[0] == '-' && (at[1] == '2' || at[1] == '3');
+    place->after_dead = place->is_free && at[1] == '3';
     return at;
 }
 

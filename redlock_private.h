@@ -155,15 +155,24 @@ struct redlock_lock_private {
         /* The same by the clocks of the nodes, in ms, once they agree on it; until then, below
            2^32, how long it has waited. And what each node has said; 0: nothing. */
         uint64_t since_ms, since_on[REDLOCK_FAIR ? REDLOCK_NODES_MAX : 1];
-        uint32_t lease_ms;    /* how long its lease lasts; 0: it probes, and gets none */
-        uint32_t answer_ms;   /* how long its lease lasts once it is told */
+        uint64_t look_us;   /* a moment, see rl_queue_looks; 0: it does not look */
+        uint32_t lease_ms;  /* how long its lease lasts; 0: it probes, and gets none */
+        uint32_t answer_ms; /* how long its lease lasts once it is told */
+        /* A hash of the token of the holder, as the last reply has it, and as the last attempt had
+           it; 0: there was none. */
+        uint32_t holder, last_holder;
         uint16_t place;       /* so many stand in front of it, on the node with the most */
         uint8_t name[8];      /* of this acquire, in the queues */
         uint8_t tries;        /* attempts in a row because it was told */
+        uint8_t vain;         /* notifications in vain, in a row */
+        uint8_t back;         /* a notification is obeyed 2^back ms later; 0: at once */
         uint8_t soon;         /* short pauses in a row, since it was told */
+        uint8_t after_dead;   /* 1: a node has dropped dead waiters in front of it */
+        uint8_t looks;        /* how often it found the lock taken, see rl_queue_looks */
         uint8_t told_here;    /* 1: this client has told it, since its last attempt began */
         uint8_t probes;       /* 1: the attempt only finds out whether a quorum replies in time */
         redlock_mask told;    /* nodes that have told it since they replied */
+        redlock_mask changed; /* nodes where the key of the lock has changed since they replied */
         redlock_mask entered; /* nodes that may have the name */
         redlock_mask refused; /* nodes that have refused the present attempt at the gate */
         redlock_mask is_free; /* of these, where nobody has the lock */

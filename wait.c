@@ -22,6 +22,10 @@
        All nodes have a waiter at the same moment: the median of what they have replied first.
        Without that each of several waiters could be the first on fewer than a quorum.
        A node that cannot keep the queue grants without it, and so does one that cannot notify.
+       If those in front are dead, nobody asks. So a waiter that hears of a release, and stands far
+       behind, looks when those in front have had time for their turns. Each script that finds the
+       lock free drops the waiters that were notified and did not come, and notifies the first two,
+       and five more for each dropped one but the first.
        A waiter whose attempt fails because too few nodes reply in time leaves the queue. Else it
        would come first again and again, and keep the others from a free lock. Its next attempts are
        probes, which the gate refuses in any case. When a quorum replies to a probe in time, the
@@ -38,10 +42,14 @@ enum {
     RL_QUICK_MAX = 5,    /* quick retries in a row: "5 times" at redlock_acquire in redlock.h. R6 */
     RL_SPURIOUS_MAX = 9, /* a waiter notified in vain pauses for up to 2^9 round trips. R7 */
     RL_TOLD_MAX = 16,    /* attempts in a row of a waiter that is told. R19 */
+    RL_VAIN_FREE = 6,    /* so many notifications in vain have no effect. R19 */
+    RL_VAIN_MAX = 11,    /* after so many the delay is 4^5 ms. R19 */
     RL_LATE_US = 500,    /* how late the process of a first waiter may be: a guess. R19 */
     RL_LEASE_MS = 1000,  /* of a lease, besides three pauses. R19 */
     RL_SOON_MAX = 12,    /* pauses of a few round trips in a row, each twice as long. R19 */
     RL_TURN_US = 8000,   /* a turn takes as long, besides two round trips: a guess. R19 */
+    RL_LOOKS_MAX = 5,    /* looks in vain; each doubles the time until the next one. R19 */
+    RL_STALL_US = 450000, /* dozens of waiters in front may do nothing for so long. R19 */
     RL_TURNS_MAX_US = 600000000
 };
 
@@ -200,8 +208,19 @@ REDLOCK_PRIVATE int rl_queue_begin(struct redlock_client *c, struct redlock_lock
     memset(lock->priv.fair.since_on, 0, sizeof lock->priv.fair.since_on);
     lock->priv.fair.refused = lock->priv.fair.is_free = 0;
     lock->priv.fair.told = lock->priv.fair.told_here = 0;
+    lock->priv.fair.changed = lock->priv.fair.after_dead = 0;
     lock->priv.fair.place = 0;
     return 0;
+}
+
+/* A hash of the token of the holder. R19 */
+static uint32_t rl_queue_holder(const struct resp_item *item, const char *rest)
+{
+    uint32_t left_ms;
+    const char *token = rl_holder_of(item, rest, &left_ms);
+    size_t size = (size_t)(item->text + item->text_used - token);
+
+    return rl_hash(token, size, (uint32_t)size);
 }
 
 REDLOCK_PRIVATE const char *rl_queue_refused(struct redlock_lock *lock,
@@ -214,6 +233,8 @@ REDLOCK_PRIVATE const char *rl_queue_refused(struct redlock_lock *lock,
     if (!REDLOCK_FAIR)
         return NULL;
     rest = rl_place_of(&node->priv.reader.item, &place);
+    if (!place.is_free)
+        lock->priv.fair.holder = rl_queue_holder(&node->priv.reader.item, rest);
     rl_set(&lock->priv.fair.refused, bit);
     if (place.since_ms == 0)
         return rest;
@@ -223,12 +244,37 @@ REDLOCK_PRIVATE const char *rl_queue_refused(struct redlock_lock *lock,
     if (!place.is_free)
         return rest;
     rl_set(&lock->priv.fair.is_free, bit);
+    lock->priv.fair.after_dead |= place.after_dead;
     return NULL;
 }
 
+/* A waiter in the queue was refused, and the lock is taken or free. Counts looks that found the
+   lock taken: a waiter that found it free before looks at the time that it has set. Counts notifications in vain: the holder is the same as at the last attempt. R19 */
+static void rl_queue_count(const struct redlock_client *c, struct redlock_lock *lock, int is_taken,
+                           int looked)
+{
+    int is_free = rl_is_quorum(c, lock->priv.fair.is_free);
+    uint8_t vain = lock->priv.fair.vain, looks = lock->priv.fair.looks;
+
+    if (is_free || (is_taken && lock->priv.fair.holder != lock->priv.fair.last_holder))
+        vain = 0;
+    else if (lock->priv.op.notified && vain < RL_VAIN_MAX)
+        vain++;
+    if (!is_taken)
+        looks = 0;
+    else if (looked && looks < RL_LOOKS_MAX)
+        looks++;
+    if (is_taken)
+        lock->priv.fair.look_us = 0;
+    lock->priv.fair.vain = vain;
+    lock->priv.fair.looks = looks;
+    lock->priv.fair.last_holder = lock->priv.fair.holder;
+    lock->priv.op.notified = 0;
+}
+
 /* A waiter in the queue was refused. It comes back when its turn may be near. But if the lock is
-   free, and it is one of the first two, or was told: when those in front of it have had time to
-   ask, or are dead, and have lost their places. R6, R19 */
+   free, and it is one of the first two, or was told, or waiters in front of it were dead: when
+   those in front of it have had time to ask, or are dead, and have lost their places. R6, R19 */
 static void rl_queue_pauses(struct redlock_client *c, struct redlock_lock *lock)
 {
     uint32_t trip_us = rl_brief_trip_us(c), turns_us = rl_turns_us(c, lock);
@@ -236,40 +282,82 @@ static void rl_queue_pauses(struct redlock_client *c, struct redlock_lock *lock)
     uint32_t lease_us = lock->priv.fair.lease_ms * 1000U;
     uint32_t soon_us = (3 * trip_us + trip_us / 4 + rl_random_below(c, trip_us / 2))
                        << lock->priv.fair.soon;
+    int is_taken = rl_is_quorum(c, lock->refused & ~(unsigned)lock->priv.fair.is_free);
+    int looked = lock->priv.fair.look_us != 0 && rl_past(c, lock->priv.fair.look_us);
+    int is_near = lock->priv.fair.place <= 1 || lock->priv.op.notified || looked ||
+                  lock->priv.fair.after_dead || lock->priv.fair.soon > 0;
 
     if (pause_us < turns_us)
         pause_us = turns_us + rl_random_below(c, turns_us / 2);
     /* When the nodes got this lease, so many waiters in front were not known. */
     if (pause_us > lease_us / 4 * 3)
         pause_us = lease_us / 2 + rl_random_below(c, lease_us / 4);
-    if (rl_is_quorum(c, lock->refused & ~(unsigned)lock->priv.fair.is_free)) {
+    if (is_taken) {
         lock->priv.fair.soon = 0;
-    } else if ((lock->priv.fair.place <= 1 || lock->priv.op.notified) && soon_us < pause_us &&
-               lock->priv.fair.soon < RL_SOON_MAX) {
+    } else if (is_near && soon_us < pause_us && lock->priv.fair.soon < RL_SOON_MAX) {
         pause_us = soon_us;
         lock->priv.fair.soon++;
     }
-    lock->priv.op.notified = 0;
+    rl_queue_count(c, lock, is_taken, looked);
     rl_lock_enter(lock, RL_PAUSING, c->priv.now_us + 1 + pause_us);
+    if (!looked && lock->priv.fair.look_us != 0)
+        rl_not_after(&lock->priv.due_us, lock->priv.fair.look_us);
+}
+
+/* A notification is obeyed at once, or 2^n ms later: the n for this one. R19 */
+static uint8_t rl_queue_back(struct redlock_client *c, const struct redlock_lock *lock)
+{
+    uint8_t vain = lock->priv.fair.vain;
+
+    if (vain <= RL_VAIN_FREE || rl_random_below(c, 3) == 0)
+        return 0;
+    return (uint8_t)(2 * (vain - RL_VAIN_FREE));
+}
+
+/* The lock was released, and this waiter stands far behind. If those in front are alive, they have
+   their turns now. If they are dead, nobody asks. So it looks when they have had half as much time
+   again as their turns may take, or a little less time if they are dozens. If the lock is taken
+   then, it looks twice as late after the next release. R19 */
+static void rl_queue_looks(struct redlock_client *c, struct redlock_lock *lock)
+{
+    uint64_t turns = lock->priv.fair.place + 1U, hold_us = turns * RL_TURN_US * 3 / 2, look_us;
+
+    if (!rl_is_quorum(c, lock->priv.fair.changed) || lock->priv.fair.look_us != 0)
+        return;
+    rl_not_after(&hold_us, RL_STALL_US);
+    if (hold_us < turns * (RL_TURN_US * 15 / 16))
+        hold_us = turns * (RL_TURN_US * 15 / 16);
+    look_us =
+        c->priv.now_us + ((hold_us + turns * 3 * rl_brief_trip_us(c)) << lock->priv.fair.looks);
+    lock->priv.fair.look_us = look_us;
+    rl_not_after(&lock->priv.due_us, look_us);
 }
 
 /* A waiter that is told asks: the first waiter at once, when a quorum tells it; any other one later,
-   when a first waiter that is alive has the lock. A server that tells for nothing is heeded a few
-   times. R19 */
+   when a first waiter that is alive has the lock. It does so a few times in a row: servers may lie,
+   and clients that reach different nodes may notify each other. After notifications in vain it asks later in two
+   of three cases, and each time four times as late. R19 */
 static void rl_queue_heeds(struct redlock_client *c, struct redlock_lock *lock)
 {
     uint32_t trip_us = rl_brief_trip_us(c);
     int here = lock->priv.fair.told_here, told = here || lock->priv.fair.told != 0;
+    uint64_t ask_us;
 
-    if (!told || lock->priv.fair.tries >= RL_TOLD_MAX)
+    if (!told || lock->priv.fair.tries >= RL_TOLD_MAX) {
+        rl_queue_looks(c, lock);
         return;
+    }
     if (!lock->priv.op.notified) {
         lock->priv.op.notified = 1;
         lock->priv.fair.soon = 0;
-        rl_not_after(&lock->priv.due_us,
-                     c->priv.now_us + RL_LATE_US + trip_us + rl_random_below(c, trip_us));
+        lock->priv.fair.back = rl_queue_back(c, lock);
+        ask_us = c->priv.now_us + RL_LATE_US + trip_us + rl_random_below(c, trip_us);
+        if (lock->priv.fair.back > 0)
+            ask_us += RL_MS_US << lock->priv.fair.back;
+        rl_not_after(&lock->priv.due_us, ask_us);
     }
-    if (lock->priv.fair.place == 0 && (here || rl_is_quorum(c, lock->priv.fair.told)))
+    if (lock->priv.fair.place == 0 && lock->priv.fair.back == 0 &&
+        (here || rl_is_quorum(c, lock->priv.fair.told)))
         rl_not_after(&lock->priv.due_us, c->priv.now_us);
     lock->priv.fair.tries = (uint8_t)(lock->priv.fair.tries + rl_past(c, lock->priv.due_us));
 }
@@ -463,13 +551,19 @@ static int rl_is_lease(const struct redlock_lock *lock, const char *key, size_t 
     return memcmp(key + lock->key_size, tail, sizeof tail) == 0;
 }
 
-/* Whether the change of a key tells a waiter in the queue: that of its lease; or that of the lock,
-   if it is one of the first two, as nobody tells them when the lock expires. R19 */
-static int rl_queue_is_told(const struct redlock_lock *lock, int is_of_the_lock, const void *key,
-                            size_t key_size)
+/* Notes the change of a key for a waiter in the queue: that of its lease notifies it; so does that
+   of the lock, if it is one of the first two, as nobody notifies them when the lock expires. Returns
+   whether the change matters to it. R19 */
+static int rl_queue_hears(struct redlock_lock *lock, unsigned nodes, int is_of_the_lock,
+                          const void *key, size_t key_size)
 {
-    return is_of_the_lock ? lock->priv.fair.place <= 1
-                          : rl_is_lease(lock, (const char *)key, key_size);
+    if (!is_of_the_lock && !rl_is_lease(lock, (const char *)key, key_size))
+        return 0;
+    if (is_of_the_lock && lock->priv.fair.place > 1)
+        rl_set(&lock->priv.fair.changed, nodes);
+    else
+        rl_set(&lock->priv.fair.told, nodes);
+    return 1;
 }
 
 /* Whether the lock makes an attempt, or pauses behind one: it does not stand in line for one. */
@@ -499,10 +593,8 @@ static void rl_notify_lock(struct redlock_client *c, struct redlock_lock *lock,
     if (!rl_has_attempt(lock))
         return;
     if (REDLOCK_FAIR && lock->priv.fair.entered != 0 &&
-        rl_queue_is_told(lock, has_key, change->key, change->key_size)) {
-        rl_set(&lock->priv.fair.told, change->nodes);
+        rl_queue_hears(lock, change->nodes, has_key, change->key, change->key_size))
         rl_lock_schedule(c, lock);
-    }
     if (!has_key || rl_is_queued(lock))
         return;
     rl_set(&lock->priv.attempt.free, change->nodes);
@@ -577,9 +669,11 @@ static void rl_queue_tell_own(struct redlock_client *c, const struct redlock_key
     first = rl_first_waiter(c, rl_key_hash(key->bytes, key->size, key->size));
     for (lock = first; lock != NULL; lock = rl_next_waiter(first, lock))
         if (rl_has_attempt(lock) && lock->priv.fair.entered != 0 &&
-            rl_has_key(lock, key->bytes, key->size, key->size) &&
-            (oldest == NULL || rl_queue_is_before(lock, oldest)))
-            oldest = lock;
+            rl_has_key(lock, key->bytes, key->size, key->size)) {
+            lock->priv.fair.changed = 0; /* one of them asks now: the others need not look */
+            if (oldest == NULL || rl_queue_is_before(lock, oldest))
+                oldest = lock;
+        }
     if (oldest == NULL)
         return;
     oldest->priv.fair.told_here = 1;
@@ -594,9 +688,9 @@ REDLOCK_PRIVATE void rl_notify_own(struct redlock_client *c, const struct redloc
 
     for (i = 0; !REDLOCK_MINIMAL && i <= rl_extra_keys(lock); i++) {
         struct redlock_key key = rl_key(lock, i);
+        rl_notify(c, c->priv.all, key.bytes, key.size, key.size);
         if (REDLOCK_FAIR && c->priv.settings.fair)
             rl_queue_tell_own(c, &key);
-        rl_notify(c, c->priv.all, key.bytes, key.size, key.size);
     }
 }
 

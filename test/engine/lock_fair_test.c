@@ -503,7 +503,7 @@ static void r19_one_far_behind_is_told(void)
     wait_behind(3, 3);
     delete_on(0, 2);
     held_by(FIRST, 0, 2);
-    fake_pass(&client, 100 * MS);
+    fake_pass(&client, 40 * MS);
     is_int((int)attempts(0, 1), 0, "r19: the fourth waiter does not ask when the lock changes");
     tell(&lock, 1, 1);
     fake_pass(&client, 10 * MS);
@@ -530,8 +530,74 @@ static void r19_the_longest_queue_counts(void)
     wait_for_it();
     fake_logged = 0;
     delete_on(0, 2);
-    fake_pass(&client, 100 * MS);
+    fake_pass(&client, 40 * MS);
     is_int((int)attempts(0, 1), 0, "r19: the fourth waiter of one node is far behind on all");
+}
+
+/* The lock is taken again and again, by waiters in front that are alive. One that is far behind looks whether that is so, less and
+   less often. It does so for a quorum of nodes only. */
+static void r19_one_far_behind_looks(void)
+{
+    unsigned i;
+
+    wait_behind(3, 3);
+    delete_on(0, 0);
+    fake_pass(&client, 1000 * MS);
+    is_int((int)attempts(0, 1), 0,
+           "r19: the key is gone on one node: the fourth waiter does not ask");
+    for (i = 0; i < 20; i++) {
+        delete_on(0, 2);
+        held_by(i % 2 ? FIRST : SECOND, 0, 2);
+        fake_pass(&client, 100 * MS);
+        if (i == 0)
+            is_int((int)attempts(0, 1), 1, "r19: on all: it asks when three turns were possible");
+    }
+    ok(attempts(0, 1) >= 4 && attempts(0, 1) <= 7,
+       "r19: the others have their turns: it asks %u times", attempts(0, 1));
+}
+
+/* Those in front are dead. The first two were notified, the others have leases of seconds. */
+static void r19_many_in_front_are_dead(void)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz";
+    char name[17];
+    unsigned k, i;
+    uint64_t start;
+
+    begin_fair(3);
+    held_by(HOLDER, 0, 2);
+    for (k = 0; k < 26; k++) {
+        memset(name, letters[k], 16);
+        stands(name, 1 + k, 0, 2);
+    }
+    wait_for_it();
+    for (i = 0; i < 3; i++)
+        entry((int)i, FIRST)->leased_until_us = entry((int)i, SECOND)->leased_until_us =
+            fake_now_us;
+    start = fake_now_us;
+    fake_logged = 0;
+    delete_on(0, 2);
+    is_int(wait_for(&lock, 500 * MS), REDLOCK_OK, "r19: 26 in front are dead: acquired");
+    ok(since(start) > 200 * MS, "r19: when they had time for their turns: after %ld ms",
+       since(start) / 1000);
+    ok(attempts(0, 1) <= 12, "r19: with %u attempts", attempts(0, 1));
+}
+
+/* The same, but one of them is alive: it was notified like the others, and came. */
+static void r19_one_among_the_dead_is_alive(void)
+{
+    int i;
+
+    wait_behind(3, 3);
+    for (i = 0; i < 3; i++) {
+        entry(i, FIRST)->leased_until_us = entry(i, SECOND)->leased_until_us = fake_now_us;
+        entry(i, THIRD)->answer_ms = 100;
+    }
+    delete_on(0, 2);
+    fake_pass(&client, 90 * MS);
+    is_int((int)in_queue(0), 2, "r19: the dead are out, and the third one has time to come");
+    is_int((int)entry(0, THIRD)->answer_ms, 0, "r19: it was notified");
+    is_int(lock.status, REDLOCK_PENDING, "r19: the fourth one waits for it");
 }
 
 /* Two nodes refuse it and tell it, while the replies of the others are due; the third one does both at once. */
@@ -592,12 +658,21 @@ static void r19_told_for_nothing_for_long(void)
         fake_pass(&client, 10 * MS);
     }
     before = attempts(0, 1);
-    is_int((int)before, 16, "r19: it is told for nothing 30 times: 16 attempts");
+    ok(before >= 7 && before <= 16, "r19: it is told for nothing 30 times: %u attempts", before);
     fake_pass(&client, 700000 * MS); /* one attempt, after a pause */
     before = attempts(0, 1);
     tell(&lock, 0, 2);
-    fake_pass(&client, 10 * MS);
-    is_int((int)(attempts(0, 1) - before), 1, "r19: after a pause it asks again when it is told");
+    fake_pass(&client, 1100 * MS);
+    is_int((int)(attempts(0, 1) - before), 1, "r19: after a pause it asks again within a second");
+    delete_on(0, 2);
+    held_by(FIRST, 0, 2);
+    fake_pass(&client, 1100 * MS);
+    fake_logged = 0;
+    for (i = 0; i < 3; i++) {
+        tell(&lock, 0, 2);
+        fake_pass(&client, 10 * MS);
+    }
+    is_int((int)attempts(0, 1), 3, "r19: another client has it: it asks at once when it is told");
 }
 
 static void r19_told_for_nothing(void)
@@ -613,7 +688,7 @@ static void r19_told_for_nothing(void)
         tell(&lock, 0, 2);
         fake_pass(&client, 10 * MS);
     }
-    ok(attempts(0, 1) >= 16 && attempts(0, 1) < 250,
+    ok(attempts(0, 1) >= 10 && attempts(0, 1) <= 30,
        "r19: told for nothing all the time: %u attempts in 10 s", attempts(0, 1));
     delete_on(0, 2);
     fake_pass(&client, 2000 * MS);
@@ -788,8 +863,8 @@ static void r19_without_a_quorum(void)
     fake_pass(&client, 1000 * MS);
     fake_logged = 0;
     fake_pass(&client, 1000 * MS);
-    ok(attempts(0, 1) > 3, "r19: without a quorum it pauses as without a queue: %u attempts",
-       attempts(0, 1));
+    ok(attempts(0, 1) > 3 && attempts(0, 1) < 50,
+       "r19: without a quorum it pauses as without a queue: %u attempts", attempts(0, 1));
 }
 
 /* FLUSHALL: the keys of waiters are gone, too. */
@@ -1488,7 +1563,7 @@ static void r19_locks_of_one_client(int at_once)
            "r19: its other locks get it in the order in which they began to wait, in 8 ms each");
     for (i = 0; i < WAITERS; i++)
         most = many[i].priv.op.attempts > most ? many[i].priv.op.attempts : most;
-    ok(most <= 3U + (unsigned)at_once, "r19: with few attempts each: %u", most);
+    ok(most <= 3U + 2 * (unsigned)at_once, "r19: with few attempts each: %u", most);
 }
 
 /* The lock is released when the first attempt of another waiter is under way: its moment is not agreed on yet. */
@@ -1628,6 +1703,9 @@ int main(void)
     r19_one_far_behind_is_told();
     r19_a_minority_is_no_obstacle();
     r19_the_longest_queue_counts();
+    r19_one_far_behind_looks();
+    r19_many_in_front_are_dead();
+    r19_one_among_the_dead_is_alive();
     r19_told_while_it_asks();
     r19_told_for_nothing();
     r19_told_before_the_reply();

@@ -363,7 +363,8 @@ struct mini_queue {
     struct mini_command *command;
     struct mini_word key;
     const char *name;
-    int changed; /* 1: the sorted set was changed */
+    int changed;      /* 1: the sorted set was changed */
+    unsigned dropped; /* dead waiters */
 };
 
 static int mini_stands_in(const struct mini_queue *q, const struct mini_waiter *waiter)
@@ -450,7 +451,7 @@ static struct mini_waiter *mini_living_at(struct mini_queue *q, unsigned place)
 {
     struct mini_waiter *at;
 
-    while ((at = mini_waiter_at(q, place)) != NULL) {
+    while (q->dropped < 50 && (at = mini_waiter_at(q, place)) != NULL) {
         if (memcmp(at->name, q->name, sizeof at->name) == 0)
             return at;
         if (at->leased_until_us > q->server->now_us) {
@@ -460,6 +461,7 @@ static struct mini_waiter *mini_living_at(struct mini_queue *q, unsigned place)
         mini_wake(q, at->name);
         at->key.size = 0;
         q->changed = 1;
+        q->dropped++;
     }
     return NULL;
 }
@@ -515,12 +517,13 @@ static void mini_leave(struct mini_queue *q)
     mini_wake(q, q->name);
 }
 
-/* Changes the leases of the first two waiters, unless that has been done since they asked. */
+/* Changes the leases of the first two waiters, and of five more for each that was dropped but the first, unless that has been done
+   since they asked. */
 static void mini_tell(struct mini_queue *q)
 {
     unsigned place;
 
-    for (place = 0; place < 2; place++) {
+    for (place = 0; place < 2 || place + 3 < 5 * q->dropped; place++) {
         struct mini_waiter *at = mini_living_at(q, place);
         if (at == NULL)
             return;
@@ -536,7 +539,7 @@ static struct mini_queue mini_queue_of(struct mini_server *server, struct mini_s
                                        struct mini_command *command)
 {
     struct mini_queue q = {server, session, command, command->keys[0], command->arguments[1].bytes,
-                           0};
+                           0,      0};
 
     return q;
 }
@@ -568,7 +571,7 @@ static int mini_run_gate(struct mini_server *server, struct mini_session *sessio
         return 0;
     size = sprintf(text, "%llu %d ", place >= 0 ? (unsigned long long)mini_own_entry(&q)->since : 0,
                    place > 0 ? place : 0);
-    size += holder == NULL ? sprintf(text + size, "-2 ")
+    size += holder == NULL ? sprintf(text + size, q.dropped > 0 ? "-3 " : "-2 ")
             : holder->until_us == UINT64_MAX
                 ? sprintf(text + size, "-1 ")
                 : sprintf(text + size, "%llu ",
@@ -832,8 +835,8 @@ struct mini_script {
 
 /* The sha1sums of scripts that the library sends as such, and what was found in their texts. */
 static const char *const mini_hashes[] = {"5b289f64598f641e3f0633355a623d508403703b",
-                                          "46570aaa92721df43a7ccf54d0746190fb107152",
-                                          "dcadb401519315d66231805b29d89a6131a6edef"};
+                                          "16ad4400a2932f18c16c5598dd328313af9ab550",
+                                          "e68153f1e0b2782e4622a5536bb18e507be36e0f"};
 enum { MINI_HASHES = sizeof mini_hashes / sizeof *mini_hashes };
 static struct mini_script mini_hashed[MINI_HASHES]; /* delete, gate, leave */
 

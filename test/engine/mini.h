@@ -15,7 +15,7 @@ enum {
     MINI_WORDS = 16,
     MINI_REPLY = 400,
     MINI_WAITERS = 160,
-    MINI_WOKEN = 16
+    MINI_WOKEN = 128
 };
 
 struct mini_word {

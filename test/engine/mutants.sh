@@ -453,15 +453,29 @@ R19|wait.c|s/if \(pause_us < turns_us\)/if (pause_us == 0)/|a pause has a floor
 R19|wait.c|s/lock->priv.fair.soon\+\+;/;/|a free lock is asked for more and more seldom
 R19|wait.c|s/pause_us = soon_us;/;/|but soon
 R19|wait.c|s/\(lock->priv.fair.place <= 1 \|\| lock->priv.op.notified\) && soon_us/soon_us/|by the first two only
-R19|wait.c|s/\|\|\s+lock->priv.fair.tries >= RL_TOLD_MAX//|a server that tells for nothing is heeded a few times
+R19|wait.c|s/vain < RL_VAIN_MAX\)\s+vain\+\+;/0)\n        ;/|a server that tells for nothing is heeded later and later
+R19|wait.c|s/if \(vain <= RL_VAIN_FREE \|\| rl_random_below\(c, 3\) == 0\)/if (vain <= RL_VAIN_FREE)/|then at once in one of three cases
+R19|wait.c|s/vain <= RL_VAIN_FREE \|\| rl_random/rl_random/|not from the first time on
+R19|wait.c|s/\(is_taken && lock->priv.fair.holder != lock->priv.fair.last_holder\)/0/|it is for nothing if the holder is the same
+R19|wait.c|s/place == 0 && lock->priv.fair.back == 0 &&/place == 0 \&\&/|the first waiter asks later, too
+R19|wait.c|s/rl_queue_looks\(c, lock\);\s+return;/return;/|one far behind looks whether those in front are alive
+R19|wait.c|s/if \(!rl_is_quorum\(c, lock->priv.fair.changed\)\)/if (lock->priv.fair.changed == 0)/|when the lock has changed on a quorum
+R19|wait.c|s/ << lock->priv.fair.looks//|less and less often
+R19|wait.c|s/rl_not_after\(&hold_us, RL_STALL_US\);/;/|after half a second, although dozens stand in front
+R19|wait.c|s/if \(hold_us < turns \* \(RL_TURN_US \* 15 \/ 16\)\)/if (0)/|but not before their turns are possible
+R19|wait.c|s/lock->priv.fair.after_dead \|\| lock->priv.fair.soon > 0;/0;/|one that finds dead waiters in front comes back soon
+R19|wait.c|s/ \|\| lock->priv.fair.soon > 0;/;/|until it passes
+R19|wait.c|s/lock->priv.fair.after_dead \|= place.after_dead;/;/|that dead waiters were dropped is known
+R19|wait.c|s/lock->priv.fair.changed = lock->priv.fair.after_dead = 0;/;/|an attempt begins without that
+R19|redlock.c|s/rl_clear\(&lock->priv.fair.changed, bit\);/;/|a change before the reply of a node is old
 R19|wait.c|s/\|\| lock->priv.fair.told != 0;/;/|servers tell
 R19|wait.c|s/here = lock->priv.fair.told_here/here = 0/|a client tells its own waiters
 R19|wait.c|s/lock->priv.fair.place == 0 && \(here/(here/|the second one asks later
 R19|wait.c|s/RL_LATE_US = 500/RL_LATE_US = 0/|and leaves the first one time
 R19|wait.c|s/\(here \|\| rl_is_quorum\(c, lock->priv.fair.told\)\)/1/|the first one when a quorum tells it
 R19|wait.c|s/rl_not_after\(&lock->priv.due_us, c->priv.now_us\);\s+lock->priv.fair.tries/lock->priv.fair.tries/|at once
-R19|wait.c|s/is_of_the_lock \? lock->priv.fair.place <= 1\s+: /is_of_the_lock ? 0 : /|the first two also hear that the lock has changed
-R19|wait.c|s/is_of_the_lock \? lock->priv.fair.place <= 1\s+: /is_of_the_lock ? 1 : /|the others do not
+R19|wait.c|s/if \(is_of_the_lock && lock->priv.fair.place > 1\)/if (is_of_the_lock)/|the first two also hear that the lock has changed
+R19|wait.c|s/if \(is_of_the_lock && lock->priv.fair.place > 1\)/if (0)/|the others do not
 R19|wait.c|s/(lock->priv.unsent, )RL_LEAVE/$1RL_BACK/|a waiter that gives up leaves the queue
 R19|wait.c|s/rl_queue_is_before\(lock, oldest\)/rl_queue_is_before(oldest, lock)/|to the one of its client that has waited longest
 R19|wait.c|s/since_ms == other_ms &&/0 \&\&/|of those with one moment to the first by its name, as the servers do
@@ -494,7 +508,7 @@ R19|wait.c|s/rl_set\(&lock->priv.fair.refused, bit\);/;/|what a gate has refused
 R19|wait.c|s/if \(lock->priv.fair.place < place.place\)//|the place is that on the node with the most waiters
 R19|wait.c|s/if \(!place.is_free\)\s+return rest;//|a lock that another client has is not free
 R19|wait.c|s/rl_set\(&lock->priv.fair.is_free, bit\);(\s+return )NULL/$1rest/|a free lock has no holder
-R19|wait.c|s/if \(rl_is_quorum\(c, lock->refused & ~\(unsigned\)lock->priv.fair.is_free\)\)/if (0)/|a waiter comes back soon only if the lock is free
+R19|wait.c|s/is_taken = rl_is_quorum\(c, lock->refused & ~\(unsigned\)lock->priv.fair.is_free\)/is_taken = 0/|a waiter comes back soon only if the lock is free
 R19|wait.c|s/\s+<< lock->priv.fair.soon;/;/|later each time
 R19|wait.c|s/soon_us < pause_us &&/1 \&\&/|but not later than else
 R19|wait.c|s/lock->priv.op.notified = 0;(\s+rl_lock_enter)/$1/|one that was told and refused can be told again

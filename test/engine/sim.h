@@ -53,6 +53,8 @@ enum fault {
     DRIP,   /* bytes arrive in small parts */
     DEAF,   /* pushes arrive late or never */
     RATES,  /* clocks run at different rates */
+    DEAD,   /* waiters end while they stand in a wait queue */
+    AFAR,   /* waiters are so far away that their votes are too late */
     OLD,    /* servers without HELLO or pushes, or with INFO or native releases that come and go */
     VANISH, /* keys are lost before their ttl. From here on: faults beyond the assumptions */
     JUMP,   /* clocks of servers */
@@ -198,8 +200,9 @@ struct client {
     uint64_t window_us;       /* since then it has started so many operations, */
     unsigned starts, connects[SERVERS], commands[SERVERS]; /* and has sent so much to each node */
     unsigned lock_count;
-    int blocked; /* in a blocking call, or busy between two: it is not served */
-    int calling; /* the next operation is a blocking call */
+    int blocked;      /* in a blocking call, or busy between two: it is not served */
+    int calling;      /* the next operation is a blocking call */
+    uint64_t late_us; /* its bytes take so much longer, both ways */
 };
 
 /* A successful acquire. */
@@ -543,6 +546,12 @@ void check_without_faults(void);
 
 /* Clients that have only the first few nodes get all of them. */
 void list_all_nodes(void);
+
+/* The client begins again, with `count` locks of one key. */
+void begin_crowd(struct client *c, unsigned count);
+
+/* Waiters that are dead, or too far away, cost the others little of their time. R19 */
+void check_queues(void);
 
 /* As many servers crash or hang as the quorum permits. The first attempt must succeed with the others. */
 void check_majority(void);

@@ -732,6 +732,122 @@ void list_all_nodes(void)
             begin_client_again(&clients[i], node_count);
 }
 
+/* Another client holds the lock of a crowd, or it is free again. */
+static void set_held(int held)
+{
+    static const struct mini_word key = {"k0", 2}, token = {"of another client", 17};
+    unsigned n;
+
+    for (n = 0; n < node_count; n++) {
+        struct machine *m = at_its_time(server_of[n]);
+        m->mini.database = (int)database[n];
+        if (held)
+            mini_store(&m->mini, key, token, m->mini.now_us + 600 * SECOND);
+        else
+            sweep(server_of[n], EXPIRING);
+    }
+    stale_servers = stale_clients = ~0U;
+}
+
+/* So many locks of a client stand in the queue of a lock that another client holds. */
+static void begin_waiters(struct client *c, unsigned count)
+{
+    unsigned i;
+
+    catch_up(c);
+    for (i = 0; i < count; i++) {
+        start(c, i, 'a', 600000);
+        pass(2 * MS + longest_round_trip_us());
+    }
+    pass(100 * MS);
+}
+
+/* Waiters in front end, 0.4 s before the lock is free. */
+static void check_behind_dead_waiters(unsigned count)
+{
+    struct client *dead = &clients[0], *alive = &clients[1];
+    uint64_t free_us;
+
+    begin_crowd(dead, count);
+    begin_crowd(alive, 1);
+    set_held(1);
+    begin_waiters(dead, count);
+    begin_waiters(alive, 1);
+    note("%u waiters die", count);
+    begin_crowd(dead, 1);
+    faults_seen[DEAD]++;
+    pass(400 * MS);
+    set_held(0);
+    free_us = now_us + 600 * MS + 100 * longest_round_trip_us();
+    while (alive->locks[0].status == REDLOCK_PENDING && now_us < free_us && broken == NULL)
+        pass(1 * MS);
+    if (alive->locks[0].status == REDLOCK_PENDING)
+        violated("waiters that died keep a free lock from one behind them");
+    if (broken == NULL)
+        expect(at_once(alive, 0, 'r', 5000), REDLOCK_OK, "a release fails without a reason");
+    pass(5000 * MS); /* until their leases are over */
+}
+
+/* How long ten turns of a client take. */
+static uint64_t ten_turns_us(struct client *c)
+{
+    uint64_t start_us = now_us;
+    unsigned i;
+
+    for (i = 0; i < 10 && broken == NULL; i++) {
+        expect(at_once(c, 0, 'a', 600000), REDLOCK_OK, "a lock cannot be acquired");
+        expect(at_once(c, 0, 'r', 5000), REDLOCK_OK, "a release fails without a reason");
+    }
+    return now_us - start_us;
+}
+
+/* The way to some waiters gets so long that their votes are too late. */
+static void check_beside_far_waiters(unsigned count)
+{
+    struct client *far = &clients[0], *near = &clients[1];
+    uint64_t usual_us, us;
+    unsigned i;
+
+    begin_crowd(far, count);
+    begin_crowd(near, 1);
+    usual_us = ten_turns_us(near);
+    set_held(1);
+    begin_waiters(far, count);
+    far->late_us = longest_ms * (uint64_t)150; /* votes may take a quarter of the ttl */
+    for (i = 0; i < server_count; i++)
+        disturb(far, (int)i, REDLOCK_NEVER / 2);
+    note("the way to %u waiters takes %.3f ms longer", count, (double)far->late_us / 1000);
+    faults_seen[AFAR]++;
+    set_held(0);
+    pass(4 * longest_ms * MS); /* until each has tried */
+    us = ten_turns_us(near);
+    note("ten turns take %.3f ms, and %.3f ms before", (double)us / 1000, (double)usual_us / 1000);
+    if (us > 2 * usual_us + longest_ms * MS)
+        violated("waiters that cannot get the lock keep others from it");
+    far->late_us = 0;
+    begin_crowd(far, 1);
+    for (i = 0; i < server_count; i++)
+        far->disturbed_us[i] = now_us;
+    pass(5000 * MS);
+}
+
+void check_queues(void)
+{
+    unsigned i;
+
+    if (!REDLOCK_FAIR || RESP_TEXT_MAX < 2 + RL_LEASE_TAIL || fair != FAIR || client_count < 2 ||
+        twin >= 0 || guarded || bursts || profile == DISTANT || profile == CALLS ||
+        (on & (1U << OLD)) != 0)
+        return;
+    check_behind_dead_waiters(2 + roll(LOCKS < 20 ? 4 : 18));
+    if (broken == NULL)
+        check_beside_far_waiters(1 + roll(4));
+    for (i = 0; i < 2 && broken == NULL; i++) {
+        end_client(&clients[i]);
+        begin_client(&clients[i]);
+    }
+}
+
 void check_majority(void)
 {
     unsigned i, first = roll(server_count);

@@ -260,6 +260,21 @@ void begin_client(struct client *c)
         begin_lock(c, i);
 }
 
+void begin_crowd(struct client *c, unsigned count)
+{
+    unsigned i;
+
+    end_client(c);
+    memset(c->nodes, 0, sizeof c->nodes);
+    c->lock_count = count;
+    init_client(c, node_count);
+    for (i = 0; i < count; i++) {
+        memset(&c->records[i], 0, sizeof c->records[i]);
+        c->records[i].what = ' ';
+        redlock_lock_init(&c->locks[i], "k0", longest_ms);
+    }
+}
+
 void end_client(struct client *c)
 {
     unsigned i;

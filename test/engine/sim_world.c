@@ -290,7 +290,8 @@ void link_cut(struct link *link)
 static void send_reply(struct link *link, const char *bytes, unsigned size, uint64_t from_us)
 {
     stale_clients |= 1U << link->client;
-    if (flow_put(&link->back, bytes, size, from_us, &machines[link->server]) < size)
+    if (flow_put(&link->back, bytes, size, from_us + clients[link->client].late_us,
+                 &machines[link->server]) < size)
         link_cut(link);
 }
 
@@ -893,7 +894,7 @@ static int sim_transmit(void *context, struct redlock_node *node, const void *by
         return 0;
     if (has(FULL) && roll(8) == 0)
         size = 1 + roll((unsigned)size);
-    taken = flow_put(&link->to, (const char *)bytes, (unsigned)size, c->here_us,
+    taken = flow_put(&link->to, (const char *)bytes, (unsigned)size, c->here_us + c->late_us,
                      &machines[link->server]);
     c->filled[link->server] += taken > 0 && taken < size;
     check_sets(c, link, (const char *)bytes, taken);

@@ -357,6 +357,48 @@ if not minimal then
     is(told(), 'b a', 'the second one does')
     is(gate('c', nil, begin - 1000), '1', 'one that has waited for longer than all there: granted')
     is(queue(), 'ab', 'and the others wait')
+    -- Waiters that are told and do not come: each that is dropped but the first lets five more be told.
+    local function crowd(names, ends)
+        local crowd = {}
+        store, expires = { ['q:wait'] = crowd }, { ['q:wait'] = now + 90000 }
+        for i = 1, #names do
+            local letter = names:sub(i, i)
+            crowd[name_of(letter)] = i
+            store[lease(letter)], expires[lease(letter)] = '5', i <= ends and now or now + 9000
+        end
+    end
+    crowd('abcdefgh', 0)
+    is(gate('z', nil, begin + now), string.format('%.0f 8 -2 ', begin + now), 'eight stand in front, and none is dropped')
+    is(told(), 'z a b', 'two are told')
+    crowd('abcdefghijk', 1)
+    is(gate('z', nil, begin + now), string.format('%.0f 10 -3 ', begin + now), 'the first is dead')
+    is(told(), 'z b c', 'two are told')
+    expires[lease 'b'], expires[lease 'c'] = now, now
+    is(gate('z', nil, begin + now), string.format('%.0f 8 -3 ', begin + now), 'they have not come')
+    is(told(), 'z d e f g h i j', 'seven are told')
+    is(expires[lease 'd'], now + 5, 'one that may still come keeps its place')
+    crowd('abcdefghijklmno', 2)
+    store.q, expires.q = 'token of y', now + 1000
+    is(leave('y'), '1', 'released')
+    is(told(), 'c d e f g h i', 'a release that finds two dead waiters tells seven, too')
+    store.q, expires.q = 'token of y', now + 1000
+    crowd('ab', 1)
+    store.q, expires.q = 'token of y', now + 1000
+    is(gate('z', nil, begin + now), string.format('%.0f 1 1000 token of y', begin + now), 'a taken lock: nobody is told')
+    is(told(), 'z', 'but the dead are out')
+    -- A probe.
+    local function probe()
+        changed = {}
+        return eval('gate', { 'q', lease 'p' }, { 'token of p', name_of 'p', '0', '0', '0', '5', '30000', '0', '0' })
+    end
+    is(probe(), '0 0 1000 token of y', 'a probe is refused')
+    store.q = nil
+    is(probe(), '0 0 -2 ', 'also if the lock is free')
+    is(store.q, nil, 'it does not take the lock')
+    is(queue(), 'bz', 'nor a place')
+    is(#changed, 0, 'and changes nothing')
+    store.q, expires.q = 'token of y', now + 1000
+
     local dead = {}
     for i = 1, 60 do
         dead[string.format('%016d', i)] = i
