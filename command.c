@@ -109,7 +109,8 @@ static const char rl_fence_suffix[] = ":fence";
    refused: the moment, or 0 where it stands in no queue; the place, from 0; how long the key lives,
    -2 if it is free, -3 if dead waiters were dropped besides; and the token there; with a blank
    between them. A lease of 0 is a probe: the
-   gate refuses it in any case, and it enters no queue. R19 */
+   gate refuses it in any case, and it enters no queue. An error about the counter is DENIED, as
+   WRONGTYPE says that the key is there. R19 */
 static const char rl_gate_script[] = RL_LUA_QUEUE
     "local v,w,s,p=P('get',k)if(v or K).err then return v end local e=A[5]~='0'"
     "if e and X()then w=F(0)if v or w and w~=n then s,p=E()end end "
@@ -117,8 +118,8 @@ static const char rl_gate_script[] = RL_LUA_QUEUE
     "if not e then return'0 0 -2 'end "
     "if s and p>0 then T()return s..' '..p..(b<50 and' -3 'or' -2 ')end "
     "if w then P('zrem',q,n)P('del',l..n)end "
-    "if not K[3]then v=P('set',k,A[1],'px',A[7])return v.err and v or 1 end " RL_LUA_FENCE(
-        "A[7]", "A[8]", "A[9]");
+    "if not K[3]then v=P('set',k,A[1],'px',A[7])return v.err and v or 1 end "
+    "if(P('get',K[2])or K).err then return{err='DENIED'}end " RL_LUA_FENCE("A[7]", "A[8]", "A[9]");
 /* Releases one key as rl_delete_script, and takes the caller out of the queue; or puts it back, if
    the moment is given. If the key is free then, it tells the first two. R19 */
 static const char rl_leave_script[] = RL_LUA_QUEUE
@@ -328,7 +329,7 @@ static void rl_put_keys(struct resp_writer *w, const struct redlock_lock *lock, 
 static const char *rl_hash_of(unsigned command)
 {
     if (REDLOCK_FAIR && command == RL_GATE)
-        return "16ad4400a2932f18c16c5598dd328313af9ab550";
+        return "9e642a27e63185ebb090cb54dabf55a9066c873c";
     return REDLOCK_FAIR && rl_is(command, RL_QUEUES) ? "e68153f1e0b2782e4622a5536bb18e507be36e0f"
                                                      : "5b289f64598f641e3f0633355a623d508403703b";
 }

@@ -695,6 +695,29 @@ static void r19_a_slow_site(void)
     end(&holder);
 }
 
+/* Sends the same command to all. */
+static void ask_all(const char *a, const char *b, const char *c, const char *d, const char *e)
+{
+    unsigned i;
+
+    for (i = 0; i < NODES; i++)
+        server_ask(&servers[i], text, sizeof text, a, b, c, d, e, NULL);
+}
+
+/* The counter, or the lock, is a list: with the queue the answer is the same as without it. */
+static void r19_a_list_at(const char *name, int fair, enum redlock_status status)
+{
+    struct redlock_settings settings = patient;
+
+    settings.fair = (uint32_t)fair;
+    begin(&holder, 5, &settings);
+    holder.lock.use_fencing = 1;
+    ask_all("RPUSH", name, "x", "y", NULL);
+    is_int(acquire(&holder, 300), status, "r19: a list at %s, fair %d: %s", name, fair,
+           redlock_strerror(status));
+    end(&holder);
+}
+
 /* Holders that know no queue. */
 static void r19_a_foreign_holder(void)
 {
@@ -730,15 +753,6 @@ static void r19_dead_nodes(void)
     serve(&waiters[1].client, 20000);
     is_int(waiters[1].lock.status, REDLOCK_OK, "r19: they are back without a queue: the next");
     end_waiters();
-}
-
-/* Sends the same command to all. */
-static void ask_all(const char *a, const char *b, const char *c, const char *d, const char *e)
-{
-    unsigned i;
-
-    for (i = 0; i < NODES; i++)
-        server_ask(&servers[i], text, sizeof text, a, b, c, d, e, NULL);
 }
 
 /* How many scripts the servers have run since the last CONFIG RESETSTAT. */
@@ -991,6 +1005,7 @@ static void a_forked_process(void)
 int main(void)
 {
     unsigned i;
+    int fair;
 
     servers_start(servers, NODES, NULL);
     on_the_wire();
@@ -1014,6 +1029,10 @@ int main(void)
         r19_without_memory();
         r19_dead_waiters();
         r19_a_slow_site();
+        for (fair = 0; fair < 2 && !REDLOCK_MINIMAL; fair++) {
+            r19_a_list_at("key:fence", fair, REDLOCK_DENIED);
+            r19_a_list_at("key", fair, REDLOCK_TIMEOUT);
+        }
         r19_a_foreign_holder();
         r19_dead_nodes();
         r19_another_key_is_left_alone("a lock", "SET", "token", NULL, "90000", "GET");

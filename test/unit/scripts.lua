@@ -419,6 +419,18 @@ if not minimal then
     is(eval('gate', { 'q', 'q:fence', lease 'b' }, { 'other', name_of 'b', '0', '0', '4000', '5', '30000', '0', '0' }),
         string.format('%d', 407264 * 4294967296 + 8), 'the next one')
 
+    store.q, store['q:fence'] = nil, { x = 1 }
+    local get = commands.get
+    function commands.get(key)
+        return type(alive(key)) == 'table' and { err = 'WRONGTYPE' } or get(key)
+    end
+    is(eval('gate', { 'q', 'q:fence', lease 'b' }, { 'other', name_of 'b', '0', '0', '4000', '5', '30000', '0', '0' }),
+        'error DENIED', 'the counter has another type')
+    is(store.q, nil, 'nothing is set')
+    store.q = { x = 1 }
+    is(gate('b'), 'error WRONGTYPE', 'the lock has another type')
+    commands.get = get
+
     -- What a user may not do, or another program has done. No queue or lease may be left that never expires.
     local function alone()
         local n = 0
