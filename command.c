@@ -451,6 +451,18 @@ REDLOCK_PRIVATE void rl_keep_release(struct redlock_owed *owed, const struct red
     owed->more_keys = (uint8_t)rl_extra_keys(lock);
 }
 
+REDLOCK_PRIVATE struct redlock_key rl_kept_key(const uint8_t **at)
+{
+    struct redlock_key key = {NULL, 0};
+    const uint8_t *p = *at + 1; /* behind the '$' */
+
+    for (; *p != '\r'; p++)
+        key.size = (uint16_t)(key.size * 10 + (*p - '0'));
+    key.bytes = p + 2;
+    *at = p + 2 + key.size + 2;
+    return key;
+}
+
 /* ---- Reading -------------------------------------------------------------------------------- */
 
 REDLOCK_PRIVATE uint32_t rl_generation(const uint8_t *bytes)

@@ -259,6 +259,9 @@ enum {
     RL_FAR = 10000                        /* places behind this one are not told apart */
 };
 
+/* The next key in a release that was kept, from *at on, which moves behind it. R4 */
+REDLOCK_PRIVATE struct redlock_key rl_kept_key(const uint8_t **at);
+
 /* What a release replies where another client has the key, or the end of what the gate replies,
    from `at`: the token there, of which the first bytes are known, up to the end of the text.
    *left_ms: how long the key lives; UINT32_MAX: it does not expire. */
@@ -655,6 +658,10 @@ REDLOCK_PRIVATE void rl_notify(struct redlock_client *c, unsigned nodes, const v
 
 /* Notifies the waiters of this client after a release. R7 */
 REDLOCK_PRIVATE void rl_notify_own(struct redlock_client *c, const struct redlock_lock *lock);
+
+/* The same after a release that the client has kept, and that these nodes have done. R4, R7 */
+REDLOCK_PRIVATE void rl_notify_kept(struct redlock_client *c, const struct redlock_owed *owed,
+                                    unsigned nodes);
 
 /* Before an attempt: sets the moment, and the times of the lease, that the nodes are told. Forgets
    what they have said in the last one. Returns -1 without entropy for the name. R19 */

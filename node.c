@@ -862,7 +862,8 @@ static enum rl_vote rl_lock_replied(struct redlock_client *c, struct redlock_nod
        script. The script follows; but not that of a gate, if the error does not say that the hash was
        refused: the gate may have run, and would run twice. R9, R11 */
     if (!REDLOCK_MINIMAL && by_hash && item->kind == RESP_ERROR) {
-        rl_set(&c->priv.refuse_hashes, node->priv.bit);
+        if (!rl_is_not_ready(item)) /* it runs another script, and says nothing of hashes */
+            rl_set(&c->priv.refuse_hashes, node->priv.bit);
         if (command != RL_GATE || vote == RL_DENIED || rl_is_error(item, "NOSCRIPT\0"))
             return RL_UNDECIDED;
     }

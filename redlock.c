@@ -573,6 +573,7 @@ REDLOCK_PRIVATE void rl_owe(struct redlock_client *c, struct redlock_lock *lock)
             rl_disown_replies(c, owed, i, 1, NULL);
     rl_keep_release(owed, lock, rl_releasing_command(c, lock));
     c->priv.owes = 1;
+    owed->notifies = lock->operation == REDLOCK_OP_RELEASE;
     owed->unsent = unsent;
     owed->unanswered = unanswered;
     owed->times = 0;
@@ -586,7 +587,7 @@ REDLOCK_PRIVATE void rl_owe(struct redlock_client *c, struct redlock_lock *lock)
 }
 
 /* A node has replied to a repeated release. Where that decides nothing the script follows at once. R4 */
-static void rl_owed_replied(const struct redlock_client *c, struct redlock_owed *owed, unsigned bit,
+static void rl_owed_replied(struct redlock_client *c, struct redlock_owed *owed, unsigned bit,
                             const struct rl_reply *reply)
 {
     rl_clear(&owed->unanswered, bit);
@@ -594,6 +595,8 @@ static void rl_owed_replied(const struct redlock_client *c, struct redlock_owed 
         owed->due_us = c->priv.now_us;
     if (reply->vote == RL_YES || reply->vote == RL_NO || reply->vote == RL_DENIED)
         rl_clear(&owed->unsent, bit);
+    if (reply->vote == RL_YES && owed->notifies && owed->times > 0)
+        rl_notify_kept(c, owed, bit);
 }
 
 /* A release is due: it is sent again, or its keys have expired. R4 */
@@ -1208,6 +1211,8 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
     if (reply->vote == RL_UNANSWERED) {
         rl_miss_vote(node, lock);
     } else if (reply->vote == RL_UNDECIDED) {
+        if (lock->priv.state == RL_ASKING) /* the other command needs a round trip more. R15 */
+            lock->priv.asked_us = rl_now(c);
         rl_set(&lock->priv.round.by_script, bit);
         rl_set(&lock->priv.unsent, bit);
     } else {

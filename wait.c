@@ -662,7 +662,8 @@ static int rl_queue_is_before(const struct redlock_lock *lock, const struct redl
 
 /* Tells the waiter in the queue of this key that has waited longest: the servers tell no waiter of
    the client that has released it. R19 */
-static void rl_queue_tell_own(struct redlock_client *c, const struct redlock_key *key)
+static void rl_queue_tell_own(struct redlock_client *c, unsigned nodes,
+                              const struct redlock_key *key)
 {
     struct redlock_lock *first, *lock, *oldest = NULL;
 
@@ -676,8 +677,18 @@ static void rl_queue_tell_own(struct redlock_client *c, const struct redlock_key
         }
     if (oldest == NULL)
         return;
-    oldest->priv.fair.told_here = 1;
+    if (nodes == c->priv.all)
+        oldest->priv.fair.told_here = 1;
+    else
+        rl_set(&oldest->priv.fair.told, nodes);
     rl_lock_schedule(c, oldest);
+}
+
+static void rl_notify_of(struct redlock_client *c, unsigned nodes, struct redlock_key key)
+{
+    rl_notify(c, nodes, key.bytes, key.size, key.size);
+    if (REDLOCK_FAIR && c->priv.settings.fair)
+        rl_queue_tell_own(c, nodes, &key);
 }
 
 /* Notifies the waiters of this client after a release: servers do not notify the client that
@@ -686,12 +697,18 @@ REDLOCK_PRIVATE void rl_notify_own(struct redlock_client *c, const struct redloc
 {
     unsigned i;
 
-    for (i = 0; !REDLOCK_MINIMAL && i <= rl_extra_keys(lock); i++) {
-        struct redlock_key key = rl_key(lock, i);
-        rl_notify(c, c->priv.all, key.bytes, key.size, key.size);
-        if (REDLOCK_FAIR && c->priv.settings.fair)
-            rl_queue_tell_own(c, &key);
-    }
+    for (i = 0; !REDLOCK_MINIMAL && i <= rl_extra_keys(lock); i++)
+        rl_notify_of(c, c->priv.all, rl_key(lock, i));
+}
+
+REDLOCK_PRIVATE void rl_notify_kept(struct redlock_client *c, const struct redlock_owed *owed,
+                                    unsigned nodes)
+{
+    const uint8_t *at = owed->bytes;
+    unsigned i;
+
+    for (i = 0; !REDLOCK_MINIMAL && i <= owed->more_keys; i++)
+        rl_notify_of(c, nodes, rl_kept_key(&at));
 }
 
 /* Whether the waiter was told that the lock may be free, or may be told next, as one of the first

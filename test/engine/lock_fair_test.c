@@ -1173,6 +1173,31 @@ static void r19_a_repeated_release_leaves(void)
 }
 
 /* Node 0 has no free request: it is sent the release without being asked for its reply. */
+/* A release that failed for a time is repeated when the lock is the caller's again. The server does not notify the client that
+   has sent it. */
+static void r19_a_repeated_release_notifies_its_client(int fair)
+{
+    static struct redlock_lock other;
+    int i;
+
+    set_fair(LONG_PAUSE);
+    settings.fair = (uint32_t)fair;
+    begin(3);
+    warm_up();
+    is_int(acquire(1000), REDLOCK_OK, "r19: held");
+    redlock_lock_init(&other, "k", 10000);
+    redlock_acquire_start(&client, &other, 3600000);
+    fake_pass(&client, 10 * MS);
+    client.priv.refuse_hashes = client.priv.all; /* a hash would be followed by the script */
+    for (i = 0; i < 3; i++) {
+        fake_nodes[i].reply = "-BUSY Redis is busy\r\n";
+        fake_nodes[i].reply_once = 1;
+    }
+    is_int(release(0), REDLOCK_UNCONFIRMED, "r19: the servers are busy: not released");
+    is_int(wait_for(&other, 1000 * MS), REPEATS ? REDLOCK_OK : REDLOCK_PENDING,
+           "r19: fair %d: the release is repeated, and a waiter of this client has the lock", fair);
+}
+
 static void r19_a_release_without_a_reply_tells(void)
 {
     begin_fair(1);
@@ -1620,6 +1645,43 @@ static void r11_the_gate_by_hash(int denied)
 
 /* Servers that know no hashes: the script comes with the next attempt. In the same one it might run twice, because the gate may have
    run behind such an error. */
+/* Servers that are far away have forgotten the script of the gate: the script has as much time for its reply as the hash. */
+static void r11_a_far_gate_is_forgotten(void)
+{
+    int i;
+
+    set_fair(100);
+    begin(3);
+    for (i = 0; i < 3; i++)
+        set_distance(i, 100 * MS);
+    for (i = 0; i < 20; i++) {
+        acquire(5000);
+        release(5000);
+        fake_pass(&client, 300 * MS);
+    }
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].server.native = 4; /* knows no hash */
+    is_int(acquire(5000), REDLOCK_OK, "r11: the gate is forgotten: acquired");
+    is_int(lock.priv.op.attempts, 1, "r11: in one attempt");
+    release(5000);
+}
+
+/* A server that runs another script for long refuses all commands, and says nothing of hashes. */
+static void r11_a_busy_server_knows_hashes(void)
+{
+    begin_fair(1);
+    is_int(acquire(1000), REDLOCK_OK, "r11: acquired");
+    is_int(release(1000), REDLOCK_OK, "r11: released");
+    is_int(acquire(1000), REDLOCK_OK, "r11: acquired");
+    fake_nodes[0].reply = "-BUSY Redis is busy running a script\r\n";
+    fake_nodes[0].reply_once = 1;
+    is_int(release(1000), REDLOCK_OK, "r11: the server was busy: released");
+    fake_logged = 0;
+    is_int(acquire(1000), REDLOCK_OK, "r11: acquired");
+    is_int(release(1000), REDLOCK_OK, "r11: released");
+    is_int((int)fake_count(0, 'd'), 1, "r11: by the hash");
+}
+
 static void r11_a_gate_without_hashes(void)
 {
     int i, n;
@@ -1681,6 +1743,8 @@ int main(void)
     r11_the_gate_by_hash(0);
     r11_the_gate_by_hash(1);
     r11_a_gate_without_hashes();
+    r11_a_far_gate_is_forgotten();
+    r11_a_busy_server_knows_hashes();
     r11_a_hand_off_without_a_wait(0);
     r11_a_hand_off_without_a_wait(1);
     r19_only_waiters_enter();
@@ -1734,6 +1798,8 @@ int main(void)
     r19_a_release_tells_the_first_two();
     r19_a_lost_lock_is_released();
     r19_a_repeated_release_leaves();
+    r19_a_repeated_release_notifies_its_client(0);
+    r19_a_repeated_release_notifies_its_client(1);
     r19_a_release_without_a_reply_tells();
     r19_a_rollback_without_a_reply_puts_it_back();
     r19_other_keys_are_not_told();

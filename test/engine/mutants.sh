@@ -419,6 +419,10 @@ R5|redlock.c|s/\} else if \(!\(lock->priv.unsent & bit\)\) \{/} else {/|a lock t
 R5|node.c|s/changed_us = rl_now\(c\)/changed_us = c->priv.io->now_us(c->priv.io->context)/|a clock that steps back does not end the pause
 R13|redlock.c|s/rl_clear\(&lock->priv.round.agreed, bit\);/;/|confirmations of the counter on such a connection do not count
 R15|redlock.c|s/if \(rl_past\(c, lock->priv.due_us\)\)(\s+lock->priv.due_us = rl_time_out_votes)/if (rl_past(c, lock->priv.due_us) \&\& lock->priv.state != RL_EXTENDING)$1/|the bound of an extension
+R11|node.c|s/if \(!rl_is_not_ready\(item\)\)(\s+\/\*|\s+rl_set\(&c->priv.refuse_hashes)/if (1)$1/|a server that is busy says nothing of hashes
+R15|redlock.c|s/if \(lock->priv.state == RL_ASKING\)\s+(\/\*[^\n]*\s+)?lock->priv.asked_us = rl_now\(c\);//|a script behind a hash has its own time
+R19|redlock.c|s/owed->notifies && owed->times > 0/owed->times > 0/|but not that of an attempt
+R19|redlock.c|s/rl_notify_kept\(c, owed, bit\);/;/|a release that is repeated notifies the waiters of its client
 R19|core.h|s/&& rl_extra_keys\(lock\) == 0 &&/\&\&/|several keys have no queue
 R19|core.h|s/c->priv.settings.fair && //|only with the setting
 R19|core.h|s/lock->key_size \+ RL_LEASE_TAIL <= RESP_TEXT_MAX/0/|waiters stand in a queue
