@@ -107,8 +107,7 @@ static const char rl_fence_suffix[] = ":fence";
 /* An attempt: the gate, and then what SET or rl_fence_script does. Refuses while another client has
    the key, and while others stand in front; these are told. Returns 1 or the counter. If it is
    refused: the moment, or 0 where it stands in no queue; the place, from 0; how long the key lives,
-   -2 if it is free, -3 if dead waiters were dropped besides; and the token there; with a blank
-   between them. A lease of 0 is a probe: the
+   -2 if it is free; and the token there; with a blank between them. A lease of 0 is a probe: the
    gate refuses it in any case, and it enters no queue. An error about the counter is DENIED, as
    WRONGTYPE says that the key is there. R19 */
 static const char rl_gate_script[] = RL_LUA_QUEUE
@@ -116,7 +115,7 @@ static const char rl_gate_script[] = RL_LUA_QUEUE
     "if e and X()then w=F(0)if v or w and w~=n then s,p=E()end end "
     "if v then return(s or 0)..' '..(p or 0)..' '..(N(P('pttl',k))or 0)..' '..v end "
     "if not e then return'0 0 -2 'end "
-    "if s and p>0 then T()return s..' '..p..(b<50 and' -3 'or' -2 ')end "
+    "if s and p>0 then T()return s..' '..p..' -2 'end "
     "if w then P('zrem',q,n)P('del',l..n)end "
     "if not K[3]then v=P('set',k,A[1],'px',A[7])return v.err and v or 1 end "
     "if(P('get',K[2])or K).err then return{err='DENIED'}end " RL_LUA_FENCE("A[7]", "A[8]", "A[9]");
@@ -329,7 +328,7 @@ static void rl_put_keys(struct resp_writer *w, const struct redlock_lock *lock, 
 static const char *rl_hash_of(unsigned command)
 {
     if (REDLOCK_FAIR && command == RL_GATE)
-        return "9e642a27e63185ebb090cb54dabf55a9066c873c";
+        return "980dcd541f2eaf049454b2135b20260fdcd0bd15";
     return REDLOCK_FAIR && rl_is(command, RL_QUEUES) ? "e68153f1e0b2782e4622a5536bb18e507be36e0f"
                                                      : "5b289f64598f641e3f0633355a623d508403703b";
 }
@@ -546,8 +545,7 @@ REDLOCK_PRIVATE const char *rl_place_of(const struct resp_item *item, struct rl_
     if (place->since_ms >> 32 == 0)
         place->since_ms = 0; /* it stands in no queue */
     place->place = number < RL_FAR ? (uint16_t)number : RL_FAR;
-    place->is_free = end - at >= 2 && at[0] == '-' && (at[1] == '2' || at[1] == '3');
-    place->after_dead = place->is_free && at[1] == '3';
+    place->is_free = end - at >= 2 && at[0] == '-' && at[1] == '2';
     return at;
 }
 

@@ -274,11 +274,10 @@ REDLOCK_PRIVATE void rl_put_lease(char *text, const struct redlock_lock *lock);
 
 /* How the gate has refused a waiter. R19 */
 struct rl_place {
-    uint64_t since_ms;  /* the moment when it began to wait, by the node's clock; 0: it stands in no
+    uint64_t since_ms; /* the moment when it began to wait, by the node's clock; 0: it stands in no
                           queue there */
-    uint16_t place;     /* so many stand in front of it */
-    uint8_t is_free;    /* 1: nobody has the lock */
-    uint8_t after_dead; /* 1: and dead waiters in front were dropped */
+    uint16_t place;    /* so many stand in front of it */
+    uint8_t is_free;   /* 1: nobody has the lock */
 };
 
 /* Reads that. Returns the rest, which is for rl_holder_of. */

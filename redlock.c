@@ -1199,10 +1199,8 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
     lock->priv.attempt.replies_due[node->priv.index]--;
     /* What the node has told before is older than its reply; Redis 6.0 even tells a client what its
        own script did. R19 */
-    if (REDLOCK_FAIR && rl_is(reply->command, RL_QUEUES)) {
+    if (REDLOCK_FAIR && rl_is(reply->command, RL_QUEUES))
         rl_clear(&lock->priv.fair.told, bit);
-        rl_clear(&lock->priv.fair.changed, bit);
-    }
     counts = reply->round == lock->priv.attempt.round && !rl_is_held(lock);
     if (reply->round == lock->priv.attempt.round)
         rl_clear(&lock->priv.unanswered, bit);

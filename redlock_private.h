@@ -167,7 +167,6 @@ struct redlock_lock_private {
         uint8_t vain;         /* notifications in vain, in a row */
         uint8_t back;         /* a notification is obeyed 2^back ms later; 0: at once */
         uint8_t soon;         /* short pauses in a row, since it was told */
-        uint8_t after_dead;   /* 1: a node has dropped dead waiters in front of it */
         uint8_t looks;        /* how often it found the lock taken, see rl_queue_looks */
         uint8_t told_here;    /* 1: this client has told it, since its last attempt began */
         uint8_t probes;       /* 1: the attempt only finds out whether a quorum replies in time */

@@ -208,7 +208,7 @@ REDLOCK_PRIVATE int rl_queue_begin(struct redlock_client *c, struct redlock_lock
     memset(lock->priv.fair.since_on, 0, sizeof lock->priv.fair.since_on);
     lock->priv.fair.refused = lock->priv.fair.is_free = 0;
     lock->priv.fair.told = lock->priv.fair.told_here = 0;
-    lock->priv.fair.changed = lock->priv.fair.after_dead = 0;
+    lock->priv.fair.changed = 0;
     lock->priv.fair.place = 0;
     return 0;
 }
@@ -244,7 +244,6 @@ REDLOCK_PRIVATE const char *rl_queue_refused(struct redlock_lock *lock,
     if (!place.is_free)
         return rest;
     rl_set(&lock->priv.fair.is_free, bit);
-    lock->priv.fair.after_dead |= place.after_dead;
     return NULL;
 }
 
@@ -273,8 +272,8 @@ static void rl_queue_count(const struct redlock_client *c, struct redlock_lock *
 }
 
 /* A waiter in the queue was refused. It comes back when its turn may be near. But if the lock is
-   free, and it is one of the first two, or was told, or waiters in front of it were dead: when
-   those in front of it have had time to ask, or are dead, and have lost their places. R6, R19 */
+   free, and it is one of the first two, or was told, or looked: when those in front of it have had
+   time to ask, or are dead, and have lost their places. R6, R19 */
 static void rl_queue_pauses(struct redlock_client *c, struct redlock_lock *lock)
 {
     uint32_t trip_us = rl_brief_trip_us(c), turns_us = rl_turns_us(c, lock);
@@ -284,8 +283,7 @@ static void rl_queue_pauses(struct redlock_client *c, struct redlock_lock *lock)
                        << lock->priv.fair.soon;
     int is_taken = rl_is_quorum(c, lock->refused & ~(unsigned)lock->priv.fair.is_free);
     int looked = lock->priv.fair.look_us != 0 && rl_past(c, lock->priv.fair.look_us);
-    int is_near = lock->priv.fair.place <= 1 || lock->priv.op.notified || looked ||
-                  lock->priv.fair.after_dead || lock->priv.fair.soon > 0;
+    int is_near = lock->priv.fair.place <= 1 || lock->priv.op.notified || looked;
 
     if (pause_us < turns_us)
         pause_us = turns_us + rl_random_below(c, turns_us / 2);

@@ -664,8 +664,17 @@ static void r19_told_for_nothing_for_long(void)
     tell(&lock, 0, 2);
     fake_pass(&client, 1100 * MS);
     is_int((int)(attempts(0, 1) - before), 1, "r19: after a pause it asks again within a second");
+    fake_logged = 0;
+    for (i = 0; i < 30; i++) { /* another holder each time */
+        held_by(i % 2 ? FIRST : SECOND, 0, 2);
+        tell(&lock, 0, 2);
+        fake_pass(&client, 10 * MS);
+    }
+    ok(attempts(0, 1) >= 10 && attempts(0, 1) <= 17, "r19: told by others for long: %u attempts",
+       attempts(0, 1));
+    fake_pass(&client, 700000 * MS);
     delete_on(0, 2);
-    held_by(FIRST, 0, 2);
+    held_by(THIRD, 0, 2);
     fake_pass(&client, 1100 * MS);
     fake_logged = 0;
     for (i = 0; i < 3; i++) {

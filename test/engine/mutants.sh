@@ -456,25 +456,24 @@ R19|wait.c|s/rl_set\(&lock->priv.fair.is_free, bit\);/;/|a waiter knows that the
 R19|wait.c|s/if \(pause_us < turns_us\)/if (pause_us == 0)/|a pause has a floor
 R19|wait.c|s/lock->priv.fair.soon\+\+;/;/|a free lock is asked for more and more seldom
 R19|wait.c|s/pause_us = soon_us;/;/|but soon
-R19|wait.c|s/\(lock->priv.fair.place <= 1 \|\| lock->priv.op.notified\) && soon_us/soon_us/|by the first two only
+R19|wait.c|s/is_near && soon_us/soon_us/|by the first two only
 R19|wait.c|s/vain < RL_VAIN_MAX\)\s+vain\+\+;/0)\n        ;/|a server that tells for nothing is heeded later and later
 R19|wait.c|s/if \(vain <= RL_VAIN_FREE \|\| rl_random_below\(c, 3\) == 0\)/if (vain <= RL_VAIN_FREE)/|then at once in one of three cases
 R19|wait.c|s/vain <= RL_VAIN_FREE \|\| rl_random/rl_random/|not from the first time on
 R19|wait.c|s/\(is_taken && lock->priv.fair.holder != lock->priv.fair.last_holder\)/0/|it is for nothing if the holder is the same
 R19|wait.c|s/place == 0 && lock->priv.fair.back == 0 &&/place == 0 \&\&/|the first waiter asks later, too
 R19|wait.c|s/rl_queue_looks\(c, lock\);\s+return;/return;/|one far behind looks whether those in front are alive
-R19|wait.c|s/if \(!rl_is_quorum\(c, lock->priv.fair.changed\)\)/if (lock->priv.fair.changed == 0)/|when the lock has changed on a quorum
+R19|wait.c|s/!rl_is_quorum\(c, lock->priv.fair.changed\)/lock->priv.fair.changed == 0/|when the lock has changed on a quorum
 R19|wait.c|s/ << lock->priv.fair.looks//|less and less often
+R19|wait.c|s/ \|\| looked;/;/|if the lock is free, it comes back soon
+R19|wait.c|s/if \(!looked && lock->priv.fair.look_us != 0\)/if (0)/|it looks at that time, although the lock was free before
+R19|wait.c|s/lock->priv.fair.changed = 0; \/\* one/\/* one/|not if its client has released the lock
 R19|wait.c|s/rl_not_after\(&hold_us, RL_STALL_US\);/;/|after half a second, although dozens stand in front
 R19|wait.c|s/if \(hold_us < turns \* \(RL_TURN_US \* 15 \/ 16\)\)/if (0)/|but not before their turns are possible
-R19|wait.c|s/lock->priv.fair.after_dead \|\| lock->priv.fair.soon > 0;/0;/|one that finds dead waiters in front comes back soon
-R19|wait.c|s/ \|\| lock->priv.fair.soon > 0;/;/|until it passes
-R19|wait.c|s/lock->priv.fair.after_dead \|= place.after_dead;/;/|that dead waiters were dropped is known
-R19|wait.c|s/lock->priv.fair.changed = lock->priv.fair.after_dead = 0;/;/|an attempt begins without that
-R19|redlock.c|s/rl_clear\(&lock->priv.fair.changed, bit\);/;/|a change before the reply of a node is old
+R19|wait.c|s/lock->priv.fair.changed = 0;(\s+lock->priv.fair.place)/;$1/|an attempt begins without that
 R19|wait.c|s/\|\| lock->priv.fair.told != 0;/;/|servers tell
 R19|wait.c|s/here = lock->priv.fair.told_here/here = 0/|a client tells its own waiters
-R19|wait.c|s/lock->priv.fair.place == 0 && \(here/(here/|the second one asks later
+R19|wait.c|s/lock->priv.fair.place == 0 && lock->priv.fair.back == 0 &&/lock->priv.fair.back == 0 \&\&/|the second one asks later
 R19|wait.c|s/RL_LATE_US = 500/RL_LATE_US = 0/|and leaves the first one time
 R19|wait.c|s/\(here \|\| rl_is_quorum\(c, lock->priv.fair.told\)\)/1/|the first one when a quorum tells it
 R19|wait.c|s/rl_not_after\(&lock->priv.due_us, c->priv.now_us\);\s+lock->priv.fair.tries/lock->priv.fair.tries/|at once
@@ -506,7 +505,7 @@ R19|wait.c|s/if \(rl_past\(c, lock->priv.started_us [^;]*;//|a waiter that was t
 R19|wait.c|s/rl_waiter_add\(c, lock\);(\s+memset)/$1/|a waiter that asks is told, too
 R19|wait.c|s/lock->priv.fair.refused = lock->priv.fair.is_free = 0;/;/|an attempt begins without what the last one was told at the gates
 R19|wait.c|s/lock->priv.fair.told = lock->priv.fair.told_here = 0;/;/|nor with what it was told before
-R19|wait.c|s/lock->priv.fair.told_here = 0;(\s+lock->priv.fair.place)/lock->priv.fair.told;$1/|nor with what it was told here
+R19|wait.c|s/lock->priv.fair.told = lock->priv.fair.told_here = 0;/lock->priv.fair.told = 0;/|nor with what it was told here
 R19|wait.c|s/lock->priv.fair.place = 0;/;/|nor with the last place
 R19|wait.c|s/rl_set\(&lock->priv.fair.refused, bit\);/;/|what a gate has refused is known
 R19|wait.c|s/if \(lock->priv.fair.place < place.place\)//|the place is that on the node with the most waiters
@@ -515,7 +514,7 @@ R19|wait.c|s/rl_set\(&lock->priv.fair.is_free, bit\);(\s+return )NULL/$1rest/|a 
 R19|wait.c|s/is_taken = rl_is_quorum\(c, lock->refused & ~\(unsigned\)lock->priv.fair.is_free\)/is_taken = 0/|a waiter comes back soon only if the lock is free
 R19|wait.c|s/\s+<< lock->priv.fair.soon;/;/|later each time
 R19|wait.c|s/soon_us < pause_us &&/1 \&\&/|but not later than else
-R19|wait.c|s/lock->priv.op.notified = 0;(\s+rl_lock_enter)/$1/|one that was told and refused can be told again
+R19|wait.c|s/lock->priv.fair.last_holder = lock->priv.fair.holder;\s+lock->priv.op.notified = 0;/lock->priv.fair.last_holder = lock->priv.fair.holder;/|one that was told and refused can be told again
 R19|wait.c|s/if \(rl_is_queued\(lock\)\) \{\s+rl_queue_pauses/if (0) {\n        rl_queue_pauses/|waiters in the queue have pauses of their own
 R19|wait.c|s/return memcmp\(key \+ lock->key_size, tail, sizeof tail\) == 0;/return 1;/|a waiter is told by its own lease only
 R19|wait.c|s/: rl_is_lease\(lock, [^;]*;/: 0;/|a waiter is told by its lease
@@ -523,6 +522,12 @@ R19|wait.c|s/rl_set\(&lock->priv.fair.told, change->nodes\);/;/|which nodes have
 R19|wait.c|s/if \(REDLOCK_FAIR && known == key_size && /if (0 \&\& /|a waiter in a queue is found by the key of its lease
 R19|wait.c|s/if \(!has_key \|\| rl_is_queued\(lock\)\)/if (!has_key)/|a waiter in the queue takes no notification from others
 R19|wait.c|s/rl_has_key\(lock, key->bytes, key->size, key->size\) &&//|and none with another key
+R19|wait.c|s/!rl_is_lease\(lock, [^;]*\)\)\s+return 0;/1)\n        return 0;/|a waiter is told by its lease
+R19|wait.c|s/rl_set\(&lock->priv.fair.told, nodes\);/;/|which nodes have told it is known
+R19|wait.c|s/ \|\| lock->priv.fair.entered != 0\)(\s+c->priv.waiting = 1)/)$1/|locks in a queue are searched for
+R19|wait.c|s/if \(!has_key \|\| rl_is_queued\(lock\)\)/if (!has_key)/|a waiter in the queue takes no notification from others
+R19|wait.c|s/(for \(lock = rl_first\(c, list\); lock != NULL; lock = lock->priv.next\)\s+if \()lock->priv.fair.entered != 0 &&/$1/|and no lock that does not wait
+R19|wait.c|s/ &&\s+rl_has_key\(lock, key->bytes, key->size, key->size\)\) \{/) {/|and none with another key
 R19|wait.c|s/if \(REDLOCK_FAIR && c->priv.settings.fair\)\s+rl_queue_tell_own/if (0)\n            rl_queue_tell_own/|a release tells the next waiter of the same client
 R19|wait.c|s/rl_clear\(&lock->priv.unsent, rl_send\([^;]*;/lock->priv.unsent = 0;/|a waiter that gives up takes itself out of the queue
 R19|wait.c|s/lock->priv.fair.entered & c->priv.in\[REDLOCK_NODE_READY\]/lock->priv.fair.entered/|on nodes that are ready

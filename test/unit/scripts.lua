@@ -371,10 +371,10 @@ if not minimal then
     is(gate('z', nil, begin + now), string.format('%.0f 8 -2 ', begin + now), 'eight stand in front, and none is dropped')
     is(told(), 'z a b', 'two are told')
     crowd('abcdefghijk', 1)
-    is(gate('z', nil, begin + now), string.format('%.0f 10 -3 ', begin + now), 'the first is dead')
+    is(gate('z', nil, begin + now), string.format('%.0f 10 -2 ', begin + now), 'the first is dead')
     is(told(), 'z b c', 'two are told')
     expires[lease 'b'], expires[lease 'c'] = now, now
-    is(gate('z', nil, begin + now), string.format('%.0f 8 -3 ', begin + now), 'they have not come')
+    is(gate('z', nil, begin + now), string.format('%.0f 8 -2 ', begin + now), 'they have not come')
     is(told(), 'z d e f g h i j', 'seven are told')
     is(expires[lease 'd'], now + 5, 'one that may still come keeps its place')
     crowd('abcdefghijklmno', 2)
