@@ -1251,6 +1251,28 @@ static void r19_a_rollback_without_a_reply_puts_it_back(void)
     redlock_deinit(&client);
 }
 
+/* The key has changed hands while two locks of the client stand far behind in the queue. Nobody meant one of these, so when it gives
+   up it tells the other one nothing. */
+static void r19_one_far_behind_tells_nobody(void)
+{
+    struct redlock_lock other;
+
+    wait_behind(2, 3);
+    redlock_lock_init(&other, "k", 10000);
+    redlock_acquire_start(&client, &other, 3600000);
+    fake_pass(&client, 10 * MS);
+    delete_on(0, 2);
+    held_by(HOLDER, 0, 2);
+    fake_pass(&client, 50 * MS);
+    fake_logged = 0;
+    redlock_cancel(&client, &lock);
+    fake_pass(&client, 50 * MS);
+    is_int((int)lock.status, REDLOCK_CANCELLED, "r19: a waiter far behind gives up");
+    is_int((int)attempts(0, 1), 0, "r19: which tells the other one nothing");
+    redlock_release(&client, &other, 0);
+    redlock_deinit(&client);
+}
+
 /* Two keys with the same hash: waiters are searched for by that. */
 static void r19_other_keys_are_not_told(void)
 {
@@ -1824,6 +1846,7 @@ int main(void)
     r19_a_repeated_release_notifies_its_client(1);
     r19_a_release_without_a_reply_tells();
     r19_a_rollback_without_a_reply_puts_it_back();
+    r19_one_far_behind_tells_nobody();
     r19_other_keys_are_not_told();
     r19_fencing();
     r19_the_holder_is_known();
