@@ -30,7 +30,10 @@ timeout 2 sleep 0.3 &
 sh -c 'trap "" TERM INT HUP; sleep 0.7; :' &
 setsid env -i sh -c 'sleep 0.4; :' &
 (setsid sh -c 'trap "" TERM; sleep 0.5; :' &)
+linger='while [ -e "$0" ]; do sleep 0.1; done'
+(setsid env -i sh -c "$linger" "$folder/linger.$1" &)
 sh -c 'sleep 0.6; :'
+sh -c "$linger" "$folder/linger.$1"
 wait
 exec 8>&-
 flock "$folder/family.$1" true # what a command leaves when it exits would be no process of the job any more
@@ -76,12 +79,14 @@ hit_guarded() {
 }
 
 # hit_both REDLOCK JOB - when the job has begun, stops or kills redlock or its guard, and then the other one. Nobody but the kernel
-# continues what is stopped while the job may live. Not both are killed: docs/cli.md names what lives on then.
+# continues what is stopped while the job may live: the job does not end before. Not both are killed: docs/cli.md names what lives on
+# then.
 hit_both() {
+    : >"$folder/linger.$2"
     until [ -s "$folder/shell.$2" ] || has_ended "$1"; do sleep 0.1; done
     nap 8
     guard=$(below_pid "$1" | head -n 1)
-    [ -n "$guard" ] || return
+    [ -n "$guard" ] || { rm "$folder/linger.$2"; return; }
     first=$1 second=$guard
     [ "$(below 2)" = 0 ] || { first=$guard second=$1; }
     case $(below 3) in
@@ -95,7 +100,12 @@ hit_both() {
     [ "$(below 2)" = 0 ] || sleep "0.$(below 10)"
     hit_guarded $other "$second"
     looks=0
-    until has_ended "$1" || [ $((looks += 1)) -gt 120 ]; do sleep 0.1; done
+    # at least until another client could have the lock
+    until { has_ended "$1" && [ $looks -gt 50 ]; } || [ $looks -gt 120 ]; do
+        sleep 0.1
+        looks=$((looks + 1))
+    done
+    rm "$folder/linger.$2"
     kill -CONT "$1" 2>/dev/null # it was stopped when its job was over
 }
 
