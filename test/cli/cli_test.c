@@ -2627,25 +2627,29 @@ static void reasons_once(void)
     char reason[120];
     struct program run;
     unsigned i;
+    int failed;
 
     node_count = 3;
     servers_start(servers, 3, durable);
     setenv("REDLOCK_NODES", list_of(3, ""), 1);
-    run = start("run", "-t", "30", "x", "sleep", "100", NULL);
+    run = start("run", "-t", "40", "x", "sleep", "100", NULL);
     ok(on_all("redlock:x"), "a lock");
     for (i = 0; i < 2; i++)
         server_kill(&servers[i]);
-    ok(until(count_of(wrote(run, 'e'), "x: renewal failed: ") >= 2, WAIT_MS),
-       "renewal fails twice");
     snprintf(reason, sizeof reason, "redlock:   %.31s, %.31s: connect: ", servers[0].address,
              servers[1].address);
+    /* a server that is killed in its handshake is said to have closed the connection at first */
+    ok(writes(run, 'e', reason), "renewal fails, and it is said why");
+    failed = count_of(wrote(run, 'e'), "x: renewal failed: ");
+    ok(until(count_of(wrote(run, 'e'), "x: renewal failed: ") > failed, WAIT_MS),
+       "renewal fails again");
     is_int(count_of(wrote(run, 'e'), reason), 1, "it is said once why: %s", wrote(run, 'e'));
     for (i = 0; i < 2; i++)
         server_restart(&servers[i]);
     ok(writes(run, 'e', "x: renewal works again; "), "renewal works again");
     for (i = 0; i < 2; i++)
         server_kill(&servers[i]);
-    ok(until(count_of(wrote(run, 'e'), reason) == 2, WAIT_MS),
+    ok(until(count_of(wrote(run, 'e'), reason) >= 2, WAIT_MS),
        "and when it fails again it is said again");
     signal_to(run.pid, SIGKILL);
     ends(&run);
