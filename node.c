@@ -860,10 +860,10 @@ static enum rl_vote rl_lock_replied(struct redlock_client *c, struct redlock_nod
     node->priv.failures = node->priv.retried_at_once = 0;
     /* The server, or a proxy in front of it, does not know or permit hashes, or has forgotten the
        script. The script follows; but not that of a gate, if the error does not say that the hash was
-       refused: the gate may have run, and would run twice. R9, R11 */
-    if (!REDLOCK_MINIMAL && by_hash && item->kind == RESP_ERROR) {
-        if (!rl_is_not_ready(item)) /* it runs another script, and says nothing of hashes */
-            rl_set(&c->priv.refuse_hashes, node->priv.bit);
+       refused: the gate may have run, and would run twice. A server that is busy or loads its data
+       says nothing about hashes. R9, R11 */
+    if (!REDLOCK_MINIMAL && by_hash && item->kind == RESP_ERROR && !rl_is_not_ready(item)) {
+        rl_set(&c->priv.refuse_hashes, node->priv.bit);
         if (command != RL_GATE || vote == RL_DENIED || rl_is_error(item, "NOSCRIPT\0"))
             return RL_UNDECIDED;
     }
