@@ -271,6 +271,23 @@ static void rl_queue_count(const struct redlock_client *c, struct redlock_lock *
     lock->priv.op.notified = 0;
 }
 
+/* The lock is free, and this waiter stands far behind. If those in front are alive, they have their
+   turns now. If they are dead, nobody asks. So it looks when they have had half as much time again
+   as their turns may take, or a little less time if they are dozens. If the lock is taken then, it
+   looks twice as late after the next release. R19 */
+static void rl_queue_set_look(const struct redlock_client *c, struct redlock_lock *lock)
+{
+    uint64_t turns = lock->priv.fair.place + 1U, hold_us = turns * RL_TURN_US * 3 / 2;
+
+    if (lock->priv.fair.look_us != 0)
+        return;
+    rl_not_after(&hold_us, RL_STALL_US);
+    if (hold_us < turns * (RL_TURN_US * 15 / 16))
+        hold_us = turns * (RL_TURN_US * 15 / 16);
+    hold_us += turns * 3 * rl_brief_trip_us(c);
+    lock->priv.fair.look_us = c->priv.now_us + (hold_us << lock->priv.fair.looks);
+}
+
 /* A waiter in the queue was refused. It comes back when its turn may be near. But if the lock is
    free, and it is one of the first two, or was told, or looked: when those in front of it have had
    time to ask, or are dead, and have lost their places. R6, R19 */
@@ -298,8 +315,10 @@ static void rl_queue_pauses(struct redlock_client *c, struct redlock_lock *lock)
     }
     rl_queue_count(c, lock, is_taken, looked);
     rl_lock_enter(lock, RL_PAUSING, c->priv.now_us + 1 + pause_us);
-    if (!looked && lock->priv.fair.look_us != 0)
-        rl_not_after(&lock->priv.due_us, lock->priv.fair.look_us);
+    if (is_taken || is_near || lock->priv.op.attempts < 2)
+        return;
+    rl_queue_set_look(c, lock);
+    rl_not_after(&lock->priv.due_us, lock->priv.fair.look_us);
 }
 
 /* A notification is obeyed at once, or 2^n ms later: the n for this one. R19 */
@@ -312,23 +331,13 @@ static uint8_t rl_queue_back(struct redlock_client *c, const struct redlock_lock
     return (uint8_t)(2 * (vain - RL_VAIN_FREE));
 }
 
-/* The lock was released, and this waiter stands far behind. If those in front are alive, they have
-   their turns now. If they are dead, nobody asks. So it looks when they have had half as much time
-   again as their turns may take, or a little less time if they are dozens. If the lock is taken
-   then, it looks twice as late after the next release. R19 */
+/* The lock was released, and this waiter stands far behind: it looks once more. R19 */
 static void rl_queue_looks(struct redlock_client *c, struct redlock_lock *lock)
 {
-    uint64_t turns = lock->priv.fair.place + 1U, hold_us = turns * RL_TURN_US * 3 / 2, look_us;
-
-    if (!rl_is_quorum(c, lock->priv.fair.changed) || lock->priv.fair.look_us != 0)
+    if (!rl_is_quorum(c, lock->priv.fair.changed))
         return;
-    rl_not_after(&hold_us, RL_STALL_US);
-    if (hold_us < turns * (RL_TURN_US * 15 / 16))
-        hold_us = turns * (RL_TURN_US * 15 / 16);
-    look_us =
-        c->priv.now_us + ((hold_us + turns * 3 * rl_brief_trip_us(c)) << lock->priv.fair.looks);
-    lock->priv.fair.look_us = look_us;
-    rl_not_after(&lock->priv.due_us, look_us);
+    rl_queue_set_look(c, lock);
+    rl_not_after(&lock->priv.due_us, lock->priv.fair.look_us);
 }
 
 /* A waiter that is told asks: the first waiter at once, when a quorum tells it; any other one later,

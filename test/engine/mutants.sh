@@ -464,9 +464,9 @@ R19|wait.c|s/\(is_taken && lock->priv.fair.holder != lock->priv.fair.last_holder
 R19|wait.c|s/place == 0 && lock->priv.fair.back == 0 &&/place == 0 \&\&/|the first waiter asks later, too
 R19|wait.c|s/rl_queue_looks\(c, lock\);\s+return;/return;/|one far behind looks whether those in front are alive
 R19|wait.c|s/!rl_is_quorum\(c, lock->priv.fair.changed\)/lock->priv.fair.changed == 0/|when the lock has changed on a quorum
-R19|wait.c|s/ << lock->priv.fair.looks//|less and less often
+R19|wait.c|s/\(hold_us << lock->priv.fair.looks\)/hold_us/|less and less often
 R19|wait.c|s/ \|\| looked;/;/|if the lock is free, it comes back soon
-R19|wait.c|s/if \(!looked && lock->priv.fair.look_us != 0\)/if (0)/|it looks at that time, although the lock was free before
+R19|wait.c|s/if \(is_taken \|\| is_near \|\| lock->priv.op.attempts < 2\)/if (1)/|it looks at that time, although the lock was free before
 R19|wait.c|s/lock->priv.fair.changed = 0; \/\* one/\/* one/|not if its client has released the lock
 R19|wait.c|s/rl_not_after\(&hold_us, RL_STALL_US\);/;/|after half a second, although dozens stand in front
 R19|wait.c|s/if \(hold_us < turns \* \(RL_TURN_US \* 15 \/ 16\)\)/if (0)/|but not before their turns are possible
