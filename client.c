@@ -197,6 +197,13 @@ enum redlock_status(redlock_init)(struct redlock_client *client, const struct re
     return redlock_init_sized(client, io, nodes, count, settings, REDLOCK_SIZES);
 }
 
+/* The client ends, and all its requests with it. Another client may begin with the lock. */
+static void rl_lock_leave(struct redlock_client *c, struct redlock_lock *lock)
+{
+    memset(lock->priv.attempt.replies_due, 0, sizeof lock->priv.attempt.replies_due);
+    rl_lock_detach(c, lock);
+}
+
 void redlock_deinit(struct redlock_client *client)
 {
     struct redlock_node *node;
@@ -209,8 +216,7 @@ void redlock_deinit(struct redlock_client *client)
         while ((lock = rl_first(client, list)) != NULL) {
             if (lock->status == REDLOCK_PENDING)
                 lock->status = REDLOCK_CANCELLED;
-            rl_forget(client, lock); /* another client may begin with it */
-            rl_lock_detach(client, lock);
+            rl_lock_leave(client, lock);
         }
     for (node = client->priv.nodes; client->priv.count > 0; client->priv.count--, node++) {
         if (node->state != REDLOCK_NODE_IDLE && node->state != REDLOCK_NODE_DOWN)
@@ -489,8 +495,7 @@ static void rl_end_forked(struct redlock_client *c)
 
     for (list = RL_LINE; list < RL_DONE; list++)
         while ((lock = rl_first(c, list)) != NULL) {
-            rl_forget(c, lock);
-            rl_lock_detach(c, lock);
+            rl_lock_leave(c, lock);
             if (lock->status != REDLOCK_PENDING)
                 continue;
             lock->status = REDLOCK_FORKED;
