@@ -105,6 +105,7 @@ struct link {
     int served;  /* the server has it */
     int full;
     int midway; /* the client has sent a part of a command last */
+    int unread; /* the client has read only a part of what had arrived */
     struct flow back;
     int refused;       /* the server was down */
     unsigned node;     /* of the client's list */

@@ -831,7 +831,7 @@ static int sim_dial(void *context, struct redlock_node *node)
     link->node = n;
     link->run = machines[server].mini.run;
     link->open = 1;
-    link->full = link->midway = 0;
+    link->full = link->midway = link->unread = 0;
     link->stuck_until_us = link->mute_until_us = link->deaf_until_us = link->silent_us = 0;
     link->refused = machines[server].down;
     if (!link->refused)
@@ -907,12 +907,14 @@ static int sim_transmit(void *context, struct redlock_node *node, const void *by
     return (int)taken;
 }
 
-/* The client hears the process of a connection, which it knows. */
-static void note_process(struct client *c, const struct link *link)
+/* The client reads from a connection to a process that it knows. A push is no reply, and a part may belong to one. */
+static void note_process(struct client *c, struct link *link, const char *bytes, int all)
 {
     unsigned n = link->node;
+    int begins = !link->unread;
 
-    if (c->nodes[n].priv.run == 0)
+    link->unread = !all;
+    if (c->nodes[n].priv.run == 0 || !begins || bytes[0] == '>' || on >> DRIP & 1)
         return;
     if (c->run[n] != link->run)
         c->former_us[n] = c->run_heard_us[n];
@@ -940,7 +942,7 @@ static int sim_receive(void *context, struct redlock_node *node, void *bytes, si
         back->first += (unsigned)size;
         link->silent_us = 0; /* more replies may be due: that is not noticed */
         c->heard_us[link->node] = c->here_us;
-        note_process(c, link);
+        note_process(c, link, (const char *)bytes, size == there);
         return (int)size;
     }
     if (link->served || link->in_hole || c->here_us < link_back_us(link) ||
