@@ -68,7 +68,7 @@
 #ifndef REDLOCK_FAIR
 /* The setting `fair`: waiters stand in a queue. Not in a minimal build; needs a REDLOCK_SEND_MAX
    that holds its longer commands. R19 */
-#if REDLOCK_HOSTED && !REDLOCK_MINIMAL && REDLOCK_SEND_MAX >= 2048
+#if REDLOCK_HOSTED && !REDLOCK_MINIMAL && REDLOCK_SEND_MAX >= 2304
 #define REDLOCK_FAIR 1
 #else
 #define REDLOCK_FAIR 0
