@@ -535,7 +535,7 @@ REDLOCK_PRIVATE const char *rl_place_of(const struct resp_item *item, struct rl_
     const char *at = item->text, *end = at + item->text_used;
     uint64_t number;
 
-    place->since_ms = 0;
+    memset(place, 0, sizeof *place);
     if (!REDLOCK_FAIR)
         return item->text;
     if (!rl_take_number(&at, end, &place->since_ms) || !rl_take_number(&at, end, &number)) {
