@@ -573,7 +573,6 @@ REDLOCK_PRIVATE void rl_owe(struct redlock_client *c, struct redlock_lock *lock)
             rl_disown_replies(c, owed, i, 1, NULL);
     rl_keep_release(owed, lock, rl_releasing_command(c, lock));
     c->priv.owes = 1;
-    owed->notifies = lock->operation == REDLOCK_OP_RELEASE;
     owed->unsent = unsent;
     owed->unanswered = unanswered;
     owed->times = 0;
@@ -595,7 +594,7 @@ static void rl_owed_replied(struct redlock_client *c, struct redlock_owed *owed,
         owed->due_us = c->priv.now_us;
     if (reply->vote == RL_YES || reply->vote == RL_NO || reply->vote == RL_DENIED)
         rl_clear(&owed->unsent, bit);
-    if (reply->vote == RL_YES && owed->notifies && owed->times > 0)
+    if (reply->vote == RL_YES && owed->times > 0)
         rl_notify_kept(c, owed, bit);
 }
 

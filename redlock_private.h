@@ -190,7 +190,6 @@ struct redlock_owed {
     uint8_t command;         /* enum rl_command: DELETE, or LEAVE */
     uint8_t more_keys;       /* how many keys more than one */
     uint8_t times;           /* it was sent */
-    uint8_t notifies;        /* 1: the lock was held, so waiters of this client are notified */
     uint16_t size;           /* of `bytes` */
     uint64_t due_us;         /* a moment: it is sent again */
     uint64_t until_us;       /* a moment: the keys have expired */

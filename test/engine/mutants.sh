@@ -421,7 +421,6 @@ R13|redlock.c|s/rl_clear\(&lock->priv.round.agreed, bit\);/;/|confirmations of t
 R15|redlock.c|s/if \(rl_past\(c, lock->priv.due_us\)\)(\s+lock->priv.due_us = rl_time_out_votes)/if (rl_past(c, lock->priv.due_us) \&\& lock->priv.state != RL_EXTENDING)$1/|the bound of an extension
 R11|node.c|s/item->kind == RESP_ERROR && !rl_is_not_ready\(item\)/item->kind == RESP_ERROR/|a server that is busy says nothing of hashes
 R15|redlock.c|s/if \(lock->priv.state == RL_ASKING\)\s+(\/\*[^\n]*\s+)?lock->priv.asked_us = rl_now\(c\);//|a script behind a hash has its own time
-R19|redlock.c|s/owed->notifies && owed->times > 0/owed->times > 0/|but not that of an attempt
 R19|redlock.c|s/rl_notify_kept\(c, owed, bit\);/;/|a release that is repeated notifies the waiters of its client
 R19|core.h|s/&& rl_extra_keys\(lock\) == 0 &&/\&\&/|several keys have no queue
 R19|core.h|s/c->priv.settings.fair && //|only with the setting
@@ -517,14 +516,10 @@ R19|wait.c|s/soon_us < pause_us &&/1 \&\&/|but not later than else
 R19|wait.c|s/lock->priv.fair.last_holder = lock->priv.fair.holder;\s+lock->priv.op.notified = 0;/lock->priv.fair.last_holder = lock->priv.fair.holder;/|one that was told and refused can be told again
 R19|wait.c|s/if \(rl_is_queued\(lock\)\) \{\s+rl_queue_pauses/if (0) {\n        rl_queue_pauses/|waiters in the queue have pauses of their own
 R19|wait.c|s/return memcmp\(key \+ lock->key_size, tail, sizeof tail\) == 0;/return 1;/|a waiter is told by its own lease only
-R19|wait.c|s/: rl_is_lease\(lock, [^;]*;/: 0;/|a waiter is told by its lease
-R19|wait.c|s/rl_set\(&lock->priv.fair.told, change->nodes\);/;/|which nodes have told it is known
 R19|wait.c|s/if \(REDLOCK_FAIR && known == key_size && /if (0 \&\& /|a waiter in a queue is found by the key of its lease
 R19|wait.c|s/if \(!has_key \|\| rl_is_queued\(lock\)\)/if (!has_key)/|a waiter in the queue takes no notification from others
-R19|wait.c|s/rl_has_key\(lock, key->bytes, key->size, key->size\) &&//|and none with another key
-R19|wait.c|s/!rl_is_lease\(lock, [^;]*\)\)\s+return 0;/1)\n        return 0;/|a waiter is told by its lease
+R19|wait.c|s/if \(!is_of_the_lock && !rl_is_lease\(lock, [^;]*\)\)\s+return 0;/if (!is_of_the_lock)\n        return 0;/|a waiter is told by its lease
 R19|wait.c|s/rl_set\(&lock->priv.fair.told, nodes\);/;/|which nodes have told it is known
-R19|wait.c|s/ \|\| lock->priv.fair.entered != 0\)(\s+c->priv.waiting = 1)/)$1/|locks in a queue are searched for
 R19|wait.c|s/(for \(lock = rl_first\(c, list\); lock != NULL; lock = lock->priv.next\)\s+if \()lock->priv.fair.entered != 0 &&/$1/|and no lock that does not wait
 R19|wait.c|s/ &&\s+rl_has_key\(lock, key->bytes, key->size, key->size\)\) \{/) {/|and none with another key
 R19|wait.c|s/if \(REDLOCK_FAIR && c->priv.settings.fair\)\s+rl_queue_tell_own/if (0)\n            rl_queue_tell_own/|a release tells the next waiter of the same client
