@@ -520,7 +520,7 @@ R19|wait.c|s/if \(REDLOCK_FAIR && known == key_size && /if (0 \&\& /|a waiter in
 R19|wait.c|s/if \(!has_key \|\| rl_is_queued\(lock\)\)/if (!has_key)/|a waiter in the queue takes no notification from others
 R19|wait.c|s/if \(!is_of_the_lock && !rl_is_lease\(lock, [^;]*\)\)\s+return 0;/if (!is_of_the_lock)\n        return 0;/|a waiter is told by its lease
 R19|wait.c|s/rl_set\(&lock->priv.fair.told, nodes\);/;/|which nodes have told it is known
-R19|wait.c|s/(for \(lock = rl_first\(c, list\); lock != NULL; lock = lock->priv.next\)\s+if \()lock->priv.fair.entered != 0 &&/$1/|and no lock that does not wait
+R19|wait.c|s/(if \(rl_has_attempt\(lock\) && )lock->priv.fair.entered != 0 &&(\s+rl_has_key)/$1$2/|and no lock that does not wait
 R19|wait.c|s/ &&\s+rl_has_key\(lock, key->bytes, key->size, key->size\)\) \{/) {/|and none with another key
 R19|wait.c|s/if \(REDLOCK_FAIR && c->priv.settings.fair\)\s+rl_queue_tell_own/if (0)\n            rl_queue_tell_own/|a release tells the next waiter of the same client
 R19|wait.c|s/rl_clear\(&lock->priv.unsent, rl_send\([^;]*;/lock->priv.unsent = 0;/|a waiter that gives up takes itself out of the queue
