@@ -39,12 +39,13 @@
    R3  Decide early, and by the clock. A quorum granted and ttl - (now - T1) - drift > 0: held. A
        quorum out of reach: failed. `now` is read after the replies were read.
    R4  Roll back failed attempts, and lost locks. The release goes at once to every node that was
-       sent the command, unless it has refused it, and nobody needs the reply, or at the gate of a
-       wait queue (R19); a full buffer only delays it. A release that is unanswered when the attempt or the operation ends, was
-       answered with a temporary error, or was cut off by a second broken connection, is repeated
-       until the key has expired: the client keeps it, if REDLOCK_OWED_MAX has room for it, but none
-       with a token that the caller chose. A release that waits for failed nodes only gives up its
-       room for a later one.
+       sent the command; a full buffer only delays it. A node that has refused the command has no key
+       of ours. It is not sent the release if nobody needs its reply, or if it refused at the gate of
+       a wait queue (R19). A release is repeated until the key has expired if it is unanswered when
+       the attempt or the operation ends, was answered with a temporary error, or was cut off by a
+       second broken connection. The client keeps such a release if REDLOCK_OWED_MAX has room for it,
+       but none with a token that the caller chose. A release that waits for failed nodes only gives
+       up its room for a later one.
    R11 Release in every state of the lock, on all nodes that may have the key. A server's own
        compare-and-delete command, by the version in HELLO, replaces the script. A server that has
        the script is sent its hash. If a release of a valid lock is sent to a node again, because its
@@ -637,9 +638,9 @@ REDLOCK_PRIVATE uint64_t rl_owed_tick(struct redlock_client *c)
 
 /* ---- Roll back, and retry -------------------------------------------------------------------- */
 
-/* Whether a node that has refused the lock need not be sent the release: our key is not there, unless
-   the token is the caller's and may be older than the attempt, and nobody needs the reply, which
-   names the holder and asks for a notification. R4 */
+/* Whether nodes that have refused the lock need not be sent the release. They do not have our key,
+   unless the caller chose the token, which may be older than the attempt. Nobody needs their reply:
+   it names the holder, and asks for a notification. R4 */
 static int rl_needs_no_release(const struct redlock_lock *lock)
 {
     return lock->priv.state == RL_ASKING && !lock->priv.op.waits && !rl_wants_holder(lock) &&

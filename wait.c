@@ -247,8 +247,8 @@ REDLOCK_PRIVATE const char *rl_queue_refused(struct redlock_lock *lock,
     return NULL;
 }
 
-/* A waiter in the queue was refused, and the lock is taken or free. Counts looks that found the
-   lock taken: a waiter that found it free before looks at the time that it has set. Counts notifications in vain: the holder is the same as at the last attempt. R19 */
+/* A waiter in the queue was refused, and the lock is taken or free. Counts looks that found the lock
+   taken. Counts notifications in vain: the holder is the same as at the last attempt. R19 */
 static void rl_queue_count(const struct redlock_client *c, struct redlock_lock *lock, int is_taken,
                            int looked)
 {
@@ -342,8 +342,8 @@ static void rl_queue_looks(struct redlock_client *c, struct redlock_lock *lock)
 
 /* A waiter that is told asks: the first waiter at once, when a quorum tells it; any other one later,
    when a first waiter that is alive has the lock. It does so a few times in a row: servers may lie,
-   and clients that reach different nodes may notify each other. After notifications in vain it asks later in two
-   of three cases, and each time four times as late. R19 */
+   and clients that reach different nodes may notify each other. After notifications in vain it asks
+   later in two of three cases, and each time four times as late. R19 */
 static void rl_queue_heeds(struct redlock_client *c, struct redlock_lock *lock)
 {
     uint32_t trip_us = rl_brief_trip_us(c);
