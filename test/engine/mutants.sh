@@ -293,7 +293,7 @@ R11|node.c|s/\(command != RL_GATE \|\| vote == RL_DENIED \|\| /(command != RL_GA
 R11|node.c|s/(command != RL_GATE \|\| vote == RL_DENIED) \|\| rl_is_error\(item, "NOSCRIPT.0"\)/$1/|and where the server has forgotten it
 R11|node.c|s/\(command != RL_GATE \|\| (vote == RL_DENIED)/($1/|that of a release follows each error
 R9|node.c|s/if \(command != RL_GATE \|\| vote == RL_DENIED \|\| rl_is_error\(item, "NOSCRIPT.0"\)\)/if (1)/|a gate that may have run is not sent once more
-R11|node.c|s/by_hash && item->kind == RESP_ERROR\)/by_hash \&\& (vote == RL_DENIED || rl_is_error(item, "NOSCRIPT\\0")))/|each error means that the server does not know hashes
+R11|node.c|s/by_hash && item->kind == RESP_ERROR && !rl_is_not_ready\(item\)\)/by_hash \&\& (vote == RL_DENIED || rl_is_error(item, "NOSCRIPT\\0")))/|each error means that the server does not know hashes
 R11|node.c|s/rl_forget_scripts\(c, node->priv.bit\);/;/|each connection begins with the scripts
 R11|redlock.c|s/ \|\| reply->vote == RL_UNDECIDED\)\)/))/|a hash that is refused after the decision is not followed by the script
 Q|node.c|s/if \(round == RL_NO_REPLY\)\s+return 0;//|a hash is sent only where a reply is awaited

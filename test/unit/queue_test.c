@@ -33,7 +33,7 @@ struct entry {
 /* What the server says. */
 struct part {
     unsigned long end; /* of its bytes, in the stream of replies */
-    char what;         /* 'r'eply, 'n'onsense, 'i'nvalidation */
+    char what;         /* 'r'eply, a 'b'usy server, 'n'onsense, 'i'nvalidation */
     uint8_t vote;
     uint64_t number;
 };
@@ -141,11 +141,12 @@ static int hear_part(struct end *end, struct rl_reply *reply, uint64_t *number)
     reply->owner = first.owner;
     reply->command = first.command;
     reply->round = (uint8_t)first.round;
-    reply->vote = (rl_is(first.command, RL_NATIVE) && part.vote != RL_YES) ||
-                          (first.by_hash && (part.vote == RL_DENIED ||
-                                             (part.vote == RL_LATER && first.command != RL_GATE)))
-                      ? RL_UNDECIDED
-                      : part.vote;
+    reply->vote =
+        (rl_is(first.command, RL_NATIVE) && part.vote != RL_YES) ||
+                (first.by_hash && part.what != 'b' &&
+                 (part.vote == RL_DENIED || (part.vote == RL_LATER && first.command != RL_GATE)))
+            ? RL_UNDECIDED
+            : part.vote;
     *number = part.number;
     pop(end);
     return reply->owner != NULL;
@@ -454,10 +455,10 @@ static void say(struct end *end, char what, unsigned vote, uint64_t number, cons
 static void say_reply(struct end *end, unsigned command)
 {
     char text[40];
-    unsigned kind = roll(8);
+    unsigned kind = roll(8), is_busy = roll(2);
 
     if (kind == 0) {
-        say(end, 'r', RL_LATER, 0, "-BUSY x\r\n");
+        say(end, is_busy ? 'b' : 'r', RL_LATER, 0, is_busy ? "-BUSY x\r\n" : "-OOM x\r\n");
     } else if (kind == 1) {
         say(end, 'r', RL_DENIED, 0, "-NOPERM x\r\n");
     } else if (kind < 4 && command == RL_SET) {
