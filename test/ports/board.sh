@@ -48,7 +48,7 @@ build_all() {
             BEGIN { print "static void nothing(void)\n{\n}" }
             $2 == "T" && $3 ~ /^redlock_/ { print "void " $3 "(void) __attribute__((alias(\"nothing\")));" }' >"$build/nothing.c" &&
         $compile "$example"/*.c "$build/nothing.c" -o "$build/without.elf" &&
-        $compile -I"$example" -Itest/lib -Itest/engine --oslib=semihost -Wl,--defsym=STACK=20K test/ports/board_test.c test/engine/mini.c "$example/board.c" \
+        $compile -I"$example" -Itest/lib -Itest/engine --oslib=semihost -Wl,--defsym=STACK=32K test/ports/board_test.c test/engine/mini.c "$example/board.c" \
             "$example/lines.c" $core -o "$build/board_test.elf"
 }
 check "the README's command" build_all
