@@ -1,5 +1,6 @@
 /* ask.c - see ask.h. The decoder keeps the beginning of a string only, but its cursor shows where the string ends. The bytes of an
-   answer stay in memory, so the whole string stands before the cursor.
+   answer stay in memory, so the whole string stands before the cursor. Strings that are too long make room for others: only their
+   beginning stays.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -65,7 +66,7 @@ int refuses(struct talk *talk)
 {
     const char *why = is_error(talk, "") ? text_of(talk) : "unexpected reply";
 
-    return fails(talk, fault_of(why), why);
+    return fails(talk, fault_of(why), why[0] != '\0' ? why : "an error without a text");
 }
 
 /* Waits for these events until this time; UINT64_MAX: for ever. It may return earlier while a connect is under way. Ends this process with
@@ -186,27 +187,48 @@ int tell(struct talk *talk, const char *word, ...)
     return told;
 }
 
-/* Stores one part of the answer. The two protocol bytes after a text make room for its NUL. */
+/* The text of the part that has just been decoded, if only its beginning is kept. Moves the bytes behind the part. */
+static const char *keep_beginning(struct talk *talk)
+{
+    char *text = (char *)talk->bytes + talk->kept;
+
+    memcpy(text, talk->reader.item.text, RESP_TEXT_MAX + 1);
+    talk->kept += RESP_TEXT_MAX + 1;
+    talk->used -= talk->done - talk->kept;
+    memmove(talk->bytes + talk->kept, talk->bytes + talk->done, talk->used - talk->kept);
+    talk->done = talk->kept;
+    return text;
+}
+
+/* The same if all of it is kept. The two protocol bytes behind a text make room for its NUL. */
+static const char *keep_all(struct talk *talk)
+{
+    char *end = (char *)talk->bytes + talk->done - 2;
+
+    *end = '\0';
+    return end - talk->reader.item.size;
+}
+
+/* Stores one part of the answer. */
 static void take_part(struct talk *talk)
 {
     const struct resp_item *from = &talk->reader.item;
     struct part *to = &talk->item[talk->items++];
-    char *end = (char *)talk->bytes + talk->done - 2, *arguments;
+    int is_text =
+        from->kind == RESP_STATUS || from->kind == RESP_ERROR || from->kind == RESP_STRING;
+    char *arguments;
 
     to->kind = from->kind;
     to->size = from->size;
     to->integer = from->integer;
     to->text = "";
-    if (from->kind != RESP_STATUS && from->kind != RESP_ERROR && from->kind != RESP_STRING)
-        return;
-    if (from->size + 2 > talk->done) { /* its bytes have made room for others */
-        memcpy(talk->beginning, from->text, sizeof talk->beginning);
-        to->text = talk->beginning;
-        return;
-    }
-    *end = '\0';
-    to->text = end - from->size;
-    if (from->kind == RESP_ERROR && (arguments = strstr(end - from->size, ", with args")) != NULL)
+    if (is_text)
+        to->text = talk->is_cut || (talk->items > 1 && from->size > PART_BYTES)
+                       ? keep_beginning(talk)
+                       : keep_all(talk);
+    talk->kept = talk->done;
+    talk->is_cut = 0;
+    if (from->kind == RESP_ERROR && (arguments = strstr(to->text, ", with args")) != NULL)
         *arguments = '\0'; /* the server repeats the command, with its password */
 }
 
@@ -234,11 +256,16 @@ static int decode(struct talk *talk)
     return 0;
 }
 
-/* Makes room for more bytes. Those of a string that is the whole answer are not needed. Returns 0 if there is none. */
+/* Makes room for more bytes. Those of a long string are not needed, but for its beginning, which the decoder has. Returns 0 if there is
+   none. */
 static int has_room(struct talk *talk)
 {
-    if (talk->used == sizeof talk->bytes && talk->items == 0)
-        talk->used = talk->done = 0;
+    size_t beginning = talk->kept + RESP_TEXT_MAX + 1;
+
+    if (talk->used == sizeof talk->bytes && talk->done > beginning) {
+        talk->used = talk->done = beginning;
+        talk->is_cut = 1;
+    }
     return talk->used < sizeof talk->bytes;
 }
 
@@ -253,7 +280,7 @@ int hear(struct talk *talk)
     talk->items = 0;
     talk->used -= talk->done;
     memmove(talk->bytes, talk->bytes + talk->done, talk->used);
-    talk->done = 0;
+    talk->done = talk->kept = 0;
     while ((heard = decode(talk)) == 0) {
         if (!has_room(talk))
             return fails(talk, REDLOCK_FAULT_PROTOCOL, "its answer is too long");
@@ -501,7 +528,8 @@ static int kill_child(pid_t child)
    limits and not what was measured, so that it is the same for all such nodes. */
 static void end_child(unsigned i, pid_t child, struct result *result, const struct waiting *wait)
 {
-    int was_silent = now_us() - result->heard_us >= (uint64_t)wait->silent_ms * 1000;
+    uint64_t heard_us = result->heard_us; /* first: the child may still note a later time */
+    int was_silent = now_us() - heard_us >= (uint64_t)wait->silent_ms * 1000;
     int is_late = child > 0 && kill_child(child);
     const char *what = result->is_up             ? "answer"
                        : targets[i].url.tls != 0 ? "TLS connection"

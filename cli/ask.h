@@ -11,6 +11,8 @@
 enum {
     ANSWER_BYTES = 131072,
     ANSWER_ITEMS = 1024, /* a map of n pairs has 1 + 2n */
+    PART_BYTES =
+        400, /* of a string in a list; a longer one is cut. A key of a lock, of its queue or counter, is shorter */
     QUESTION_BYTES = 8192,
     QUESTION_WORDS = 16
 };
@@ -30,12 +32,13 @@ struct result {
     char error[REDLOCK_ERROR_MAX + 1]; /* why the conversation has failed; "": it has not */
 };
 
-/* One part of an answer. Strings, statuses and errors have their whole text, with a NUL that is not counted; the text is valid
-   until the next question. */
+/* One part of an answer. Strings, statuses and errors have their text, with a NUL that is not counted; the text is valid until the
+   next question. Of a string in a list that is longer than PART_BYTES, and of an answer that is longer than ANSWER_BYTES, the text is
+   only the first RESP_TEXT_MAX bytes. */
 struct part {
     enum resp_kind kind;
     const char *text;
-    size_t size; /* of the text; of a sequence or map: its elements */
+    size_t size; /* of the whole text; of a sequence or map: its elements */
     long long integer;
 };
 
@@ -53,8 +56,9 @@ struct talk {
     struct part item[ANSWER_ITEMS];
     size_t to_send;    /* bytes of `question` */
     size_t used, done; /* bytes received, and decoded */
+    size_t kept;       /* bytes of the parts that are complete */
+    int is_cut;        /* 1: bytes of the part that is being received were dropped */
     uint8_t question[QUESTION_BYTES], bytes[ANSWER_BYTES];
-    char beginning[RESP_TEXT_MAX + 1]; /* of a string that is longer than an answer may be */
 };
 
 /* How long to wait for nodes. A node is late after each of these times. */

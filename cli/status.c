@@ -608,6 +608,25 @@ static unsigned count_answers(void)
     return answered;
 }
 
+/* A node that has too many locks does not tell of the others. As long as a quorum of nodes has fewer, it counts as a node that has not
+   answered all questions. Returns 1 if too many nodes are so. */
+static int are_too_many(void)
+{
+    unsigned i, cut = 0;
+
+    for (i = 0; i < target_count; i++)
+        cut += view_of(i)->is_cut != 0;
+    if (cut > target_count - quorum())
+        return 1;
+    for (i = 0; i < target_count; i++)
+        if (view_of(i)->is_cut && view_of(i)->result.error[0] == '\0') {
+            view_of(i)->result.fault = REDLOCK_FAULT_REPLIED;
+            snprintf(view_of(i)->result.error, sizeof view_of(i)->result.error,
+                     "has more than %d locks: ask for fewer with a PATTERN", (int)LOCKS_MAX - 1);
+        }
+    return 0;
+}
+
 /* Names the nodes that have not answered all questions, with their errors; behind a message that says how many. */
 static void say_silent(void)
 {
@@ -637,17 +656,15 @@ static int failure(void)
 }
 
 /* 0: at least one of the names, or of what the patterns have found, is held; of slots: all of them. 1: else. A lock of which
-   nobody knows whether it is held is a failure only if the answer depends on it. */
-static int answer(void)
+   nobody knows whether it is held is a failure only if the answer depends on it. is_cut: not all locks are known. */
+static int answer(int is_cut)
 {
     unsigned n, held, unknown, wanted = options.slots > 0 ? (unsigned)options.slots : 1;
-    int is_cut = 0, is_odd = 0;
+    int is_odd = 0;
 
     count_rows(&held, &unknown);
-    for (n = 0; n < target_count; n++) {
-        is_cut |= view_of(n)->is_cut;
+    for (n = 0; n < target_count; n++)
         is_odd |= view_of(n)->is_odd;
-    }
     if (is_odd)
         say(LOG_WARNING,
             "keys were left out: they are too long for a lock, have a NUL byte, or are "
@@ -708,7 +725,7 @@ int verb_status(int count, char **words)
     char key[REDLOCK_KEY_MAX + 1];
     struct patience patience;
     unsigned row;
-    int result;
+    int is_cut, result;
 
     names = count > 0 ? words : all;
     name_count = count > 0 ? count : 1;
@@ -722,6 +739,7 @@ int verb_status(int count, char **words)
     patience.step_ms = patience.rest_ms = options.node_timeout_ms;
     patience.limit_ms = LIMIT_MS + options.node_timeout_ms * FIRST_TIMES;
     views = ask_nodes(converse, sizeof *views, &patience);
+    is_cut = are_too_many();
     make_rows();
     if (options.mine || options.here)
         return answer_test(mark);
@@ -733,7 +751,7 @@ int verb_status(int count, char **words)
     if (options.slots > 0)
         print_slots();
     is_written(); /* before the messages */
-    result = answer();
+    result = answer(is_cut);
     must_be_written();
     return result;
 }

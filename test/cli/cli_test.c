@@ -4340,6 +4340,7 @@ static void odd_answers(void)
                                    {"TYPE\r\n", "+\x1b[2J\r\n"},
                                    {"GET\r\n", "-WRONGTYPE\r\n"},
                                    {"", "-ERR unknown command\r\n"}};
+    static const answer empty[] = {{"", "-\r\n"}};
     static const answer endless[] = {{"SCAN\r\n", "*2\r\n$1\r\n1\r\n*0\r\n"},
                                      {"", "-ERR unknown command\r\n"}};
     char address[32];
@@ -4361,6 +4362,14 @@ static void odd_answers(void)
     is_int(redlock("status", NULL), 0, "status of all: a type with control characters");
     is_int(count_of(wrote(last, 'o'), "\x1b") * 10 + count_of(wrote(last, 'o'), "\\x1b[2J"), 1,
            "status of all: escapes them");
+    signal_to(liar, SIGKILL);
+    waitpid(liar, NULL, 0);
+    liar = oracle(address, sizeof address, empty);
+    setenv("REDLOCK_NODES", address, 1);
+    is_int(redlock("status", "x", NULL), 69, "status: errors without a text");
+    ok(strstr(wrote(last, 'e'), ": an error without a text\n") != NULL, "status: says so: %s",
+       wrote(last, 'e'));
+    is_int(redlock("release", "--force", "00000000", "x", NULL), 69, "release --force");
     signal_to(liar, SIGKILL);
     waitpid(liar, NULL, 0);
     liar = oracle(address, sizeof address, endless);
@@ -5048,6 +5057,15 @@ static void odd_lists(void)
     ok(strstr(wrote(last, 'e'), "ask for fewer") != NULL, "stderr has: ask for fewer");
     is_int(count_of(wrote(last, 'e'), "\n"), 1, "no value is taken for the answer to INFO: %s",
            wrote(last, 'e'));
+    ask(0, "FLUSHALL");
+    ask(1, "FLUSHALL");
+    ask_all("SET", "redlock:x", "v", "PX", "60000");
+    is_int(redlock("status", "x", "*", NULL), 0,
+           "more than 10000 on one node only: the others answer");
+    ok(shows(last, "^x +held +[23]/3 "), "the lock is listed");
+    ok(strstr(wrote(last, 'e'), ": has more than 9999 locks: ask for fewer with a PATTERN\n") !=
+           NULL,
+       "a message names the node: %s", wrote(last, 'e'));
 }
 
 /* Keys that another client may write below the prefix, although no lock of this program has them. */
@@ -5070,6 +5088,19 @@ static void odd_keys(void)
         ok(strstr(wrote(last, 'o'), "\"name\":\"x\"") != NULL, "the lock is listed");
     }
     unsetenv("REDLOCK_PREFIX");
+    ask_all("FLUSHALL");
+    ask_all("SET", "redlock:x", "v", "PX", "60000");
+    ask_all("EVAL", "for i=1,2000 do redis.call('set','redlock:'..string.rep('k',700)..i,'v')end",
+            "0");
+    is_int(redlock("status", NULL), 0, "2000 keys of 700 bytes");
+    ok(shows(last, "^x +held +3/3 ") && count_of(wrote(last, 'o'), "\n") == 2,
+       "only the lock is listed: %s", wrote(last, 'e'));
+    ask_all("FLUSHALL");
+    ask_all("SET", "redlock:x", "v", "PX", "60000");
+    ask_all("EVAL", "redis.call('set','redlock:'..string.rep('k',300000),'v')", "0");
+    is_int(redlock("status", NULL), 0, "a key that is longer than an answer");
+    ok(shows(last, "^x +held +3/3 ") && count_of(wrote(last, 'e'), "\n") == 1,
+       "the lock is listed, with one message: %s", wrote(last, 'e'));
     ask_all("FLUSHALL");
     ask_all("SET", "redlock:*", "one", "PX", "60000");
     ask_all("SET", "redlock:a?", "two", "PX", "60000");
