@@ -89,38 +89,30 @@ static void wait_for(struct talk *talk, unsigned events, uint64_t until_us)
     names_serve(&talk->node);
 }
 
-/* Returns 1 when the connection is made, -1 when it has failed, 0 when the time is over. */
-static int is_made(struct talk *talk, uint64_t until_us)
+/* Returns 1 when the connection is made, -1 when it has failed. While a name has addresses that were not tried, the node is not silent:
+   the parent is not to give it up. */
+static int is_made(struct talk *talk)
 {
-    int up = 0;
+    uint64_t try_us = (uint64_t)options.node_timeout_ms * (FIRST_TIMES - 1) * 1000;
+    int up = 0, has_more;
 
-    while (up == 0 && now_us() < until_us) {
-        wait_for(talk, REDLOCK_WRITABLE, until_us);
+    while (up == 0) {
+        has_more = names_has_more(&talk->node);
+        wait_for(talk, REDLOCK_WRITABLE, has_more ? now_us() + try_us : UINT64_MAX);
+        if (has_more)
+            talk->result->heard_us = now_us();
         up = talk->io->ready(talk->io->context, &talk->node);
     }
     return up;
 }
 
-/* An address of a name that does not answer is given up before the parent gives up the node, and the next one is tried; unless a
-   quorum has ended well, for then the parent may wait for less. */
 static int connects(struct talk *talk)
 {
-    uint64_t try_us = (uint64_t)options.node_timeout_ms * (FIRST_TIMES - 1) * 1000;
-    unsigned left = names_count(target_of(&talk->node));
-    int up;
+    int up = talk->io->dial(talk->io->context, &talk->node) == 0 && is_made(talk) > 0;
 
-    for (;; left--) {
-        if (talk->io->dial(talk->io->context, &talk->node) != 0)
-            return breaks(talk, "no connection");
-        up = is_made(talk, left > 1 ? now_us() + try_us : UINT64_MAX);
-        if (up != 0)
-            break;
-        talk->io->shut(talk->io->context, &talk->node);
-        talk->result->heard_us = now_us();
-    }
-    talk->result->is_up = up > 0;
+    talk->result->is_up = up;
     talk->result->heard_us = now_us();
-    return up > 0 ? 1 : breaks(talk, "no connection");
+    return up || breaks(talk, "no connection");
 }
 
 /* A server may send the reason before it closes the connection: then that is read first. */

@@ -142,6 +142,8 @@ enum { ADDRESSES_MAX = 8 }; /* of a name */
 unsigned names_watch(const struct redlock_node *node, struct pollfd *fds, uint64_t *wait_us);
 /* After the wait. Returns 1 if a connection beside was made, which is that of the node now: it is writable. */
 int names_serve(struct redlock_node *node);
+/* 1: the name of the node has addresses that the current attempt to connect has not tried. */
+int names_has_more(const struct redlock_node *node);
 
 /* ---- Nodes, in nodes.c ---- */
 

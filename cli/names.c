@@ -536,6 +536,13 @@ int names_serve(struct redlock_node *node)
     return 0;
 }
 
+int names_has_more(const struct redlock_node *node)
+{
+    const struct name *name = &names[target_of(node)];
+
+    return name->is_racing && name->tried < name->known.count;
+}
+
 /* ---- Callbacks ---- */
 
 static int dial(void *context, struct redlock_node *node)
