@@ -48,8 +48,11 @@ int verb_acquire(int count, char **words)
         print("%s\n", session.value);
         if (options.fence)
             print("%llu\n", (unsigned long long)session.lock->fencing_token);
-        if (!is_written())
+        if (!is_written()) {
             session_release(&session); /* the user did not get the token */
+            if (is_asked_to_end())
+                end_by_signal();
+        }
     }
     session_close(&session);
     must_be_written();

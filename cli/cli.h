@@ -500,6 +500,8 @@ void signals_pass_on(void);
 /* Takes one of the signals that have arrived, the first one first; returns 0 if none has. *by_terminal: the terminal sent it to a
    whole process group. */
 int next_signal(int *by_terminal);
+/* It is readable while a signal has arrived that was not taken: for poll(). -1: before signals_begin. */
+int signals_descriptor(void);
 /* 1: this signal asks a program to end. */
 int is_ending(int number);
 /* Takes all signals that have arrived; stops this process if a terminal stops its group. Returns the first signal ever that asked

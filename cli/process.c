@@ -298,6 +298,11 @@ int next_signal(int *by_terminal)
     return byte & ~BY_SYSTEM;
 }
 
+int signals_descriptor(void)
+{
+    return pipe_in;
+}
+
 int is_ending(int number)
 {
     return number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM;

@@ -6,6 +6,8 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -19,30 +21,41 @@ int may_wait = 1;
 enum { READER_MS = 5000 }; /* a reader of stderr that has read nothing for so long is dead */
 
 /* Waits until more can be written, for wait_ms at most; -1: for ever. Returns 0 if the time is over, or a signal asks this process
-   to end. */
+   to end. With 0 no signal is taken: while a job runs, signals are for the job. */
 static int wait_for_room(int fd, int wait_ms)
 {
-    struct pollfd room = {fd, POLLOUT, 0};
+    struct pollfd fds[2] = {{fd, POLLOUT, 0},
+                            {wait_ms != 0 ? signals_descriptor() : -1, POLLIN, 0}};
+    uint64_t until_us;
     int found;
 
+    if (wait_ms < 0 && is_asked_to_end())
+        wait_ms = READER_MS;
+    until_us = wait_ms < 0 ? UINT64_MAX : now_us() + (uint64_t)wait_ms * 1000;
     do
-        found = poll(&room, 1, wait_ms);
-    while (found < 0 && errno == EINTR && !is_asked_to_end());
-    return found > 0;
+        found = poll(fds, 2, poll_ms(until_us, now_us()));
+    while (wait_ms != 0 && fds[0].revents == 0 && (found > 0 || (found < 0 && errno == EINTR)) &&
+           !is_asked_to_end());
+    return found > 0 && fds[0].revents != 0;
 }
 
-/* Returns 1 if all bytes have been written. The reader has wait_ms for each part; -1: any time. */
+/* Returns 1 if all bytes have been written. The reader has wait_ms for each part; -1: any time. No write is longer than a pipe takes
+   at once, so a descriptor that blocks does not keep this process from seeing a signal. */
 static int write_all(int fd, const char *bytes, size_t size, int wait_ms)
 {
+    int flags = fcntl(fd, F_GETFL);
     ssize_t moved;
 
+    if (wait_ms > 0 && flags >= 0 && (flags & O_NONBLOCK) == 0)
+        wait_ms = -1; /* as with each program, its reader may take any time */
     while (size > 0) {
-        moved = write(fd, bytes, size);
+        if (!wait_for_room(fd, wait_ms))
+            return 0;
+        moved = write(fd, bytes, size < PIPE_BUF ? size : PIPE_BUF);
         if (moved > 0) {
             bytes += moved;
             size -= (size_t)moved;
-        } else if (moved == 0 || (errno != EINTR && errno != EAGAIN && errno != EWOULDBLOCK) ||
-                   (errno != EINTR && !wait_for_room(fd, wait_ms))) {
+        } else if (moved == 0 || (errno != EINTR && errno != EAGAIN && errno != EWOULDBLOCK)) {
             return 0;
         }
     }

@@ -4590,6 +4590,43 @@ static void use_slow_stderr(void)
     dup2(slow_pipe[1], 2);
 }
 
+/* The same pipe, but a write to it blocks: as of a pager, or of a log whose reader hangs. */
+static void open_blocking_pipe(void)
+{
+    open_slow_pipe();
+    fcntl(slow_pipe[1], F_SETFL, 0);
+}
+
+/* A signal ends a program that waits for a reader. */
+static void blocked_by_readers(void)
+{
+    struct program run;
+
+    nodes(3);
+    open_blocking_pipe();
+    setup.output = slow_pipe[1];
+    run = start("acquire", "-t", "600", "x", NULL);
+    ok(until(with_key("redlock:x") == 3, WAIT_MS), "the lock is acquired, but its token cannot be printed");
+    sleep_ms(500);
+    signal_to(run.pid, SIGTERM);
+    is_int(ends(&run), -SIGTERM, "SIGTERM ends acquire");
+    no_key_left("then");
+    ask_all("SET", "redlock:x", "v", "PX", "600000");
+    setup.before = use_slow_stderr;
+    run = start("run", "-v", "x", "true", NULL);
+    sleep_ms(2000); /* it wants to say for whom it waits */
+    signal_to(run.pid, SIGTERM);
+    is_int(ends(&run), -SIGTERM, "SIGTERM ends the wait for the lock");
+    setup.before = use_slow_stderr;
+    run = start("run", "-n", "x", "true", NULL);
+    sleep_ms(500);
+    signal_to(run.pid, SIGTERM);
+    is_int(ends(&run), 75, "run -n ends, without its message");
+    close(slow_pipe[0]);
+    close(slow_pipe[1]);
+    ask_all("FLUSHALL");
+}
+
 /* Reads slowly what the program writes, up to its end. Returns the text without the first junk. */
 static const char *read_slowly(size_t piece)
 {
@@ -5850,6 +5887,7 @@ static const struct scenario {
     {"json", json},
     {"no_place_to_print", no_place_to_print},
     {"slow_readers", slow_readers},
+    {"blocked_by_readers", blocked_by_readers},
     {"token_on_a_terminal", token_on_a_terminal},
 };
 enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
