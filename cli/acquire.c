@@ -169,6 +169,21 @@ static int release_by_force(int count, char **words)
     return 0;
 }
 
+/* The token does not hold the lock now. Returns 1, with a message, if that need not be a loss: too many nodes have only replied to a
+   second release, and the first one may have deleted their keys. */
+static int may_have_released(const char *name, enum redlock_status status)
+{
+    redlock_mask once = (redlock_mask)(session.lock->refused & ~(unsigned)session.repeated);
+
+    if ((status != REDLOCK_EXPIRED && status != REDLOCK_LOST) || count_nodes(once) >= quorum())
+        return 0;
+    say(LOG_ERROR,
+        "%s: the lock was released, or had expired before: not known, because the nodes have not "
+        "replied in time",
+        name);
+    return 1;
+}
+
 int verb_release(int count, char **words)
 {
     enum redlock_status status;
@@ -178,6 +193,7 @@ int verb_release(int count, char **words)
         return release_by_force(count, words);
     status = release_token(count, words);
     result = is_lost_to_foreign(&session, words[0], status) ? EXIT_LOST
+             : may_have_released(words[0], status)          ? EXIT_UNAVAILABLE
                                                             : explain(&session, words[0], status);
     session_close(&session);
     if (is_asked_to_end())

@@ -310,6 +310,7 @@ struct session {
     struct redlock_lock one, *lock; /* lock: &one */
     uint32_t ttl_ms;                /* of the acquisition: at least --min-hold */
     redlock_mask duplicates;        /* nodes reported as the same server as another one */
+    redlock_mask repeated;          /* nodes that had to be sent a release twice */
     char key[REDLOCK_KEY_MAX + 1];
     char value[VALUE_MAX + 1]; /* the value of the key while this session holds the lock */
     /* The value of the key while another client holds the lock; "" if unknown. */

@@ -259,21 +259,52 @@ static uint32_t release_ms(const struct session *session)
     return (uint32_t)options.node_timeout_ms * (ready < quorum() ? FIRST_TIMES : 2);
 }
 
-/* Releases the lock, and waits for most_ms. After a signal that asks this process to end it waits as session_release does. The loop is
-   ours, because that of the library knows nothing of connections beside others. */
+/* Notes the nodes whose connection has ended before they replied to the release. They get it a second time, and say then that there is
+   no key, although the first one may have deleted it. *sent: the nodes that may have been sent the release on their present connection;
+   the release is sent behind a handshake, too. */
+static void note_repeats(struct session *session, redlock_mask *sent)
+{
+    const struct redlock_lock *lock = session->lock;
+    unsigned i, up = 0, replied = lock->granted | lock->refused;
+
+    for (i = 0; i < target_count; i++)
+        if (session->nodes[i].state == REDLOCK_NODE_READY ||
+            session->nodes[i].state == REDLOCK_NODE_HANDSHAKE)
+            up |= 1U << i;
+    session->repeated = (redlock_mask)(session->repeated | (*sent & ~up & ~replied));
+    *sent = (redlock_mask)up;
+}
+
+/* 1: so many nodes do not let this client in, or are no nodes of a lock, that none of the others makes a quorum. */
+static int is_denied(const struct session *session)
+{
+    unsigned i, denied = 0;
+
+    for (i = 0; i < target_count; i++)
+        denied += session->nodes[i].state == REDLOCK_NODE_DOWN &&
+                  (session->nodes[i].fault == REDLOCK_FAULT_DENIED ||
+                   session->nodes[i].fault == REDLOCK_FAULT_ROLE);
+    return denied > target_count - quorum();
+}
+
+/* Releases the lock, and waits for most_ms. After a signal that asks this process to end, and after denials, it waits as
+   session_release does. The loop is ours, because that of the library knows nothing of connections beside others. */
 static enum redlock_status release_within(struct session *session, uint32_t most_ms)
 {
     struct redlock_lock *lock = session->lock;
     uint32_t least_ms = release_ms(session);
     int is_short = most_ms <= least_ms;
+    redlock_mask sent = 0;
 
     turn(session, 0); /* reads what has come */
     lock->status = redlock_release_start(&session->client, lock, most_ms);
     while (lock->status == REDLOCK_PENDING) {
+        note_repeats(session, &sent);
         turn(session, UINT64_MAX);
         while (redlock_next_completed(&session->client) != NULL)
             continue;
-        if (lock->status == REDLOCK_PENDING && !is_short && is_asked_to_end()) {
+        if (lock->status == REDLOCK_PENDING && !is_short &&
+            (is_asked_to_end() || is_denied(session))) {
             is_short = 1;
             lock->status = redlock_release_start(&session->client, lock, least_ms);
         }
