@@ -111,17 +111,17 @@ foreign=$(nm -u "$build"/*.o | awk '/ U / && $2 !~ /^(resp_|redlock_|rl_|mem|str
 gate 'foreign functions except mem*, str*' "$foreign" 0
 rm -f "$build/size.o"
 gate 'symbols in data or bss' "$(nm "$build"/*.o | grep -c ' [dDbBcC] ' || true)" 0
-gate 'everything on Cortex-M4, text' "$m4_text" 21800
-gate 'minimal on Cortex-M4, text' "$m4_minimal" 14600
+gate 'everything on Cortex-M4, text' "$m4_text" 23400
+gate 'minimal on Cortex-M4, text' "$m4_minimal" 15000
 gate 'largest stack frame on Cortex-M4' "$frame" 256
-gate 'deepest chain of calls on Cortex-M4' "${chain%% *}" 512
+gate 'deepest chain of calls on Cortex-M4' "${chain%% *}" 600
 echo
 echo 'Flash that each feature adds on Cortex-M4, with a send buffer that each has room in'
 total() { # FLAG ...
     for part in $core; do $m4 $flags "$@" -c $part.c -o "$build/part.o" && text "$build/part.o"; done | awk '{ n += $1 } END { print n }'
 }
 for feature in $(sed -n 's/^#ifndef \(REDLOCK_[A-Z0-9_]*\)$/\1/p' redlock_config.h | sed '1,/^REDLOCK_MINIMAL$/d; /_MAX$/d'); do
-    printf '  %-26s %7d\n' "$feature" $(($(total -DREDLOCK_SEND_MAX=2048 "-D$feature=1") - $(total -DREDLOCK_SEND_MAX=2048 "-D$feature=0")))
+    printf '  %-26s %7d\n' "$feature" $(($(total -DREDLOCK_SEND_MAX=2304 "-D$feature=1") - $(total -DREDLOCK_SEND_MAX=2304 "-D$feature=0")))
 done
 [ $status -eq 0 ] || { echo 'A limit is exceeded: see the lines with MISSED.'; exit 1; }
 if [ -n "${2:-}" ]; then
