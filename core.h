@@ -95,6 +95,13 @@ static inline int rl_past(const struct redlock_client *c, uint64_t moment_us)
     return c->priv.now_us >= moment_us;
 }
 
+/* The longest wait for a vote: a quarter of the ttl, because waiting for about as long as the ttl
+   leaves nothing to win, and livelocks. R15 */
+static inline uint64_t rl_vote_max_us(const struct redlock_lock *lock)
+{
+    return lock->ttl_ms * (RL_MS_US / 4);
+}
+
 /* An automatic extension without a limit, in `renewals`. */
 enum { RL_NO_LIMIT = UINT16_MAX };
 
@@ -437,10 +444,6 @@ REDLOCK_PRIVATE void rl_node_replied(struct redlock_client *c, struct redlock_no
 /* A node has not replied since the last tick: disconnects it if it stalls. R5 */
 REDLOCK_PRIVATE void rl_node_late(struct redlock_client *c, struct redlock_node *node);
 
-/* The time of a vote of the node is over: a connection that was idle may be half open, and is given
-   up. R5 */
-REDLOCK_PRIVATE void rl_vote_late(struct redlock_client *c, struct redlock_node *node);
-
 /* ---- Locks (redlock.c) ---------------------------------------------------------------------- */
 
 /* The states of a lock, in the order of its life. rl_step in redlock.c has all transitions. */
@@ -555,13 +558,6 @@ REDLOCK_PRIVATE void rl_lock_park(struct redlock_client *c, struct redlock_lock 
 
 /* Begins a round: a new command to all nodes, a new count of votes. */
 REDLOCK_PRIVATE void rl_begin_round(struct redlock_client *c, struct redlock_lock *lock);
-
-/* The longest wait for a vote: a quarter of the ttl, because waiting for about as long as the ttl
-   leaves nothing to win, and livelocks. R15 */
-static inline uint64_t rl_vote_max_us(const struct redlock_lock *lock)
-{
-    return lock->ttl_ms * (RL_MS_US / 4);
-}
 
 /* Enters a state that waits for votes: for each node as long as its reply may take. R15 */
 REDLOCK_PRIVATE void rl_await_votes(struct redlock_client *c, struct redlock_lock *lock,

@@ -10,9 +10,9 @@
        read. It is connected again after a growing, random pause, and counts as failed until its
        handshake is answered: a hung server accepts connections. A connection on which nothing came
        for stall_ms may have been dropped in silence. It is connected again at once when a reply has
-       taken longer than the mean of the round trip and the time that a vote may take. If a command
-       that acquires waits for its reply, it has all the time of its vote, because it is not sent
-       again.
+       taken longer than the mean of the round trip and the time that a vote may take. A command
+       that acquires is not sent again, so its vote may come later: in the time that a vote may
+       take, from the first command on, and in a quarter of its ttl.
    R12 Handshake first: HELLO 3 with user, password, and a name for the connection; AUTH, which
        counts where HELLO is refused: such a connection uses RESP2. But a server that is not ready
        yet, or refuses the password, fails the node. Then SELECT. Nothing else is queued before all
@@ -46,9 +46,6 @@ enum rl_hello {
     RL_HELLO_ROLE,
     RL_HELLO_OTHER
 };
-
-/* In the member `was_idle` of a node, in place of 1: an attempt waits for its vote. R5 */
-enum { RL_IDLE_ACQUIRES = 2 };
 
 /* The pauses before reconnects. R5 */
 static const struct redlock_settings rl_reconnects = {
@@ -244,6 +241,16 @@ static int rl_has_room(const struct redlock_node *node)
     return node->priv.count + 1 < REDLOCK_PIPELINE_MAX;
 }
 
+/* An attempt waits for a vote on a connection that was idle. R5 */
+static void rl_expect_vote(const struct redlock_client *c, struct redlock_node *node,
+                           const struct redlock_lock *lock)
+{
+    uint64_t until_us = c->priv.now_us + rl_vote_max_us(lock);
+
+    if (node->priv.vote_until_us < until_us)
+        node->priv.vote_until_us = until_us;
+}
+
 /* Notes one more command, and whether a free request is left. 0: there is no room. A free request has
    no repeats. */
 static int rl_request_push(struct redlock_client *c, struct redlock_node *node, void *owner,
@@ -256,6 +263,7 @@ static int rl_request_push(struct redlock_client *c, struct redlock_node *node, 
         node->priv.was_idle =
             c->priv.now_us > node->priv.changed_us + c->priv.settings.stall_ms * RL_MS_US;
         node->priv.changed_us = c->priv.now_us;
+        node->priv.vote_until_us = 0;
     }
     if (count == 0 || !rl_is_shared(request, owner, command)) {
         if (!rl_has_room(node) && (owner != NULL || count == REDLOCK_PIPELINE_MAX))
@@ -264,7 +272,7 @@ static int rl_request_push(struct redlock_client *c, struct redlock_node *node, 
         if (!rl_has_room(node))
             rl_set(&c->priv.full, node->priv.bit);
         if (node->priv.was_idle && rl_is(command & ~(unsigned)RL_BY_HASH, RL_ACQUIRES))
-            node->priv.was_idle = RL_IDLE_ACQUIRES;
+            rl_expect_vote(c, node, (const struct redlock_lock *)owner);
         request = rl_request(node, count);
         if (node->priv.timed == 0 && !node->priv.sampled) {
             node->priv.timed = node->priv.count;
@@ -1015,16 +1023,24 @@ static uint32_t rl_jam_us(const struct redlock_client *c)
     return us > least_us ? us : least_us;
 }
 
+/* A connection that was idle may be half open: until when it may be silent. Then it is connected
+   again at once. R5 */
+static uint64_t rl_idle_until_us(const struct redlock_node *node)
+{
+    uint64_t until_us = node->priv.changed_us + (node->rtt_us + node->priv.timeout_us) / 2;
+    uint64_t vote_us = node->priv.vote_until_us;
+
+    rl_not_after(&vote_us, node->priv.changed_us + node->priv.timeout_us);
+    return until_us > vote_us ? until_us : vote_us;
+}
+
 REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
                                           const struct redlock_node *node)
 {
     uint64_t due_us = node->priv.changed_us + c->priv.settings.stall_ms * RL_MS_US + 1;
 
-    /* A connection that was idle may be half open: then it is connected again at once. R5 */
-    if (node->priv.was_idle == RL_IDLE_ACQUIRES)
-        rl_not_after(&due_us, node->priv.changed_us + node->priv.timeout_us);
-    else if (node->priv.was_idle)
-        rl_not_after(&due_us, node->priv.changed_us + (node->rtt_us + node->priv.timeout_us) / 2);
+    if (node->priv.was_idle)
+        rl_not_after(&due_us, rl_idle_until_us(node));
     if (rl_jams(c, node))
         rl_not_after(&due_us, c->priv.jammed_us + rl_jam_us(c) + 1);
     else if (node->priv.count == 0 && node->state != REDLOCK_NODE_CONNECTING &&
@@ -1087,24 +1103,13 @@ static enum rl_error rl_stall_error(const struct redlock_client *c, const struct
                                                   : RL_NO_REPLY_IN_TIME;
 }
 
-/* Disconnects a node that stalls. */
-static void rl_node_stalls(struct redlock_client *c, struct redlock_node *node)
+REDLOCK_PRIVATE void rl_node_late(struct redlock_client *c, struct redlock_node *node)
 {
+    if (!rl_past(c, rl_node_stall_us(c, node)))
+        return;
     if (node->priv.was_idle) /* or it is farther away than before. R15 */
         rl_set_timeout(c, node, 2 * node->priv.timeout_us);
     rl_node_broke(c, node, rl_stall_error(c, node));
-}
-
-REDLOCK_PRIVATE void rl_node_late(struct redlock_client *c, struct redlock_node *node)
-{
-    if (rl_past(c, rl_node_stall_us(c, node)))
-        rl_node_stalls(c, node);
-}
-
-REDLOCK_PRIVATE void rl_vote_late(struct redlock_client *c, struct redlock_node *node)
-{
-    if (node->priv.was_idle)
-        rl_node_stalls(c, node);
 }
 
 REDLOCK_PRIVATE void rl_node_replied(struct redlock_client *c, struct redlock_node *node)

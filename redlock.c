@@ -820,20 +820,17 @@ static uint64_t rl_time_out_votes(struct redlock_client *c, struct redlock_lock 
     uint64_t longest_us = rl_vote_max_us(lock), next_us = REDLOCK_NEVER;
 
     for (; nodes != 0; nodes &= nodes - 1) {
-        struct redlock_node *node = rl_first_node(c, nodes);
+        const struct redlock_node *node = rl_first_node(c, nodes);
         uint64_t due_us = lock->priv.asked_us + node->priv.timeout_us;
 
         rl_not_after(&due_us, lock->priv.asked_us + longest_us);
         if (lock->priv.state == RL_EXTENDING && lock->priv.asked_us < lock->valid_until_us)
             rl_not_after(&due_us, lock->valid_until_us);
-        if (rl_past(c, due_us)) {
+        if (rl_past(c, due_us))
             late |= rl_lowest(nodes);
-            rl_vote_late(c, node);
-        } else {
+        else
             rl_not_after(&next_us, due_us);
-        }
     }
-    rl_tell_broken(c);
     rl_time_out(c, lock, late);
     return next_us;
 }

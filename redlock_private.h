@@ -51,12 +51,12 @@ struct redlock_node_private {
     uint64_t began_us;   /* a moment: the process of `last_run` is no older; 0: not known. R14 */
     uint64_t heard_us;   /* a moment: the last reply of that process. R14 */
     uint64_t votes_us;   /* a moment: from then on it votes. R14 */
+    /* A moment, if `was_idle`: until then an attempt waits for its vote; 0: none does. R5 */
+    uint64_t vote_until_us;
     /* Requests: commands whose replies are due. */
-    uint8_t first; /* the oldest in `requests`, a ring */
-    uint8_t count; /* how many are in use */
-    /* Not 0: nothing had come for stall_ms when the oldest request was queued. 2: and one of the
-       requests acquires */
-    uint8_t was_idle;
+    uint8_t first;       /* the oldest in `requests`, a ring */
+    uint8_t count;       /* how many are in use */
+    uint8_t was_idle;    /* 1: nothing had come for stall_ms when the oldest request was queued */
     uint8_t search_from; /* where the next search begins, counted from the oldest */
     uint16_t cursor;     /* in the client's send buffer: what is before it was sent to this node */
 

@@ -392,9 +392,12 @@ R10|hold.c|s/return nodes & ~rl_without_vote\(c, nodes\)/return nodes/|nor is an
 R10|hold.c|s/if \(lock->priv.op.renewals != RL_NO_LIMIT\)//|automatic extensions without a limit have none
 R5|node.c|s/if \(node->priv.was_idle\)(\s+rl_not_after)/if (0)$1/|a connection that was idle may be half open: it is given up soon
 R5|node.c|s/(if \(node->priv.was_idle\)\s+)rl_not_after\(&due_us,\s+([^;]*)\);/$1due_us = $2;/|and no later than any other
-R5|node.c|s/node->priv.was_idle = RL_IDLE_ACQUIRES;/;/|a command that acquires has all the time of its vote
-R5|node.c|s/(RL_IDLE_ACQUIRES\)\s+)rl_not_after\(&due_us, node->priv.changed_us \+ node->priv.timeout_us\);/$1;/|and no more
-R5|redlock.c|s/rl_vote_late\(c, node\);/;/|nor with a short ttl
+R5|node.c|s/rl_expect_vote\(c, node, [^;]*;/;/|a command that acquires has all the time of its vote
+R5|node.c|s/rl_not_after\(&vote_us, node->priv.changed_us \+ node->priv.timeout_us\);/;/|and no more
+R5|node.c|s/c->priv.now_us \+ rl_vote_max_us\(lock\)/c->priv.now_us + UINT32_MAX/|nor with a short ttl
+R5|node.c|s/until_us > vote_us \? until_us : vote_us/vote_us != 0 ? vote_us : until_us/|but not less than any other
+R5|node.c|s/node->priv.vote_until_us = 0;/;/|one that was answered gives a later command no time
+R5|node.c|s/if \(node->priv.vote_until_us < until_us\)//|of several such commands the one with the most time counts
 R5|node.c|s/c->priv.now_us > node->priv.changed_us \+ c->priv.settings.stall_ms \* RL_MS_US;/1;/|but only one that was idle for stall_ms
 R5|node.c|s/c->priv.now_us > node->priv.changed_us \+ c->priv.settings.stall_ms \* RL_MS_US;/c->priv.now_us - node->priv.changed_us > c->priv.settings.stall_ms * RL_MS_US;/|and none that is newer than the time of this tick
 R15|node.c|s/rl_set_timeout\(c, node, 2 \* node->priv.timeout_us\);/;/|or the node is farther away than before
