@@ -117,11 +117,15 @@ static const struct redlock_io *below;
 /* At most, beside those of the nodes: the line to the guard, the timer, a folder of /proc and a file in it. */
 enum { OWN_DESCRIPTORS = 4 };
 
+/* The nodes that were dialled, also those that are connected again by now. */
+static redlock_mask dialled;
+
 /* The library permits a new password while a node is not connected. */
 static int dial(void *context, struct redlock_node *node)
 {
     unsigned i = target_of(node);
 
+    dialled |= (redlock_mask)(1U << i);
     nodes_renew_password(i);
     node->password = targets[i].url.password[0] != '\0' ? targets[i].url.password : NULL;
     io_renew(below, node);
@@ -261,7 +265,7 @@ static uint32_t release_ms(const struct session *session)
 
 /* Notes the nodes whose connection has ended before they replied to the release. They get it a second time, and say then that there is
    no key, although the first one may have deleted it. *sent: the nodes that may have been sent the release on their present connection;
-   the release is sent behind a handshake, too. */
+   the release is sent behind a handshake, too. A node may be connected again before we look: so those that were dialled count. */
 static void note_repeats(struct session *session, redlock_mask *sent)
 {
     const struct redlock_lock *lock = session->lock;
@@ -271,8 +275,9 @@ static void note_repeats(struct session *session, redlock_mask *sent)
         if (session->nodes[i].state == REDLOCK_NODE_READY ||
             session->nodes[i].state == REDLOCK_NODE_HANDSHAKE)
             up |= 1U << i;
-    session->repeated = (redlock_mask)(session->repeated | (*sent & ~up & ~replied));
+    session->repeated = (redlock_mask)(session->repeated | (*sent & (dialled | ~up) & ~replied));
     *sent = (redlock_mask)up;
+    dialled = 0;
 }
 
 /* 1: so many nodes do not let this client in, or are no nodes of a lock, that none of the others makes a quorum. */
@@ -306,6 +311,7 @@ static enum redlock_status release_within(struct session *session, uint32_t most
         if (lock->status == REDLOCK_PENDING && !is_short &&
             (is_asked_to_end() || is_denied(session))) {
             is_short = 1;
+            session->repeated |= lock->granted | sent;
             lock->status = redlock_release_start(&session->client, lock, least_ms);
         }
     }

@@ -1364,6 +1364,30 @@ static void released_by_hung_servers(void)
     is_int(redlock("release", "x", NULL), 79, "once more: no lock has this token");
 }
 
+/* The same if the connections break before the replies come, and the client is connected again at once. */
+static void released_by_broken_connections(void)
+{
+    struct program release;
+    char token[300];
+    pid_t proxy;
+    unsigned i;
+
+    proxy = nodes_behind_proxies();
+    setenv("REDLOCK_NODE_TIMEOUT", "2", 1);
+    is_int(redlock("acquire", "-t", "600", "x", NULL), 0, "acquire");
+    setenv("REDLOCK_TOKEN", line_of(last, token), 1);
+    set_distance(300);
+    release = start("release", "x", NULL);
+    ok(until(with_key("redlock:x") == 0, WAIT_MS), "the servers have deleted the keys");
+    for (i = 0; i < 3; i++)
+        proxies[i].mode = PROXY_DROP; /* their replies are under way */
+    is_int(ends(&release), 69, "release");
+    ok(strstr(wrote(release, 'e'), "x: the lock was released, or had expired before: ") != NULL,
+       "it says that both may be: %s", wrote(release, 'e'));
+    signal_to(proxy, SIGKILL);
+    waitpid(proxy, NULL, 0);
+}
+
 /* Nodes that accept connections and say nothing, for longer than --unavailable-timeout: also the attempt that is to find
    the cause is given up. */
 static void unavailable_and_slow(void)
@@ -5808,6 +5832,7 @@ static const struct scenario {
     {"servers_come_later", servers_come_later},
     {"unavailable_and_slow", unavailable_and_slow},
     {"released_by_hung_servers", released_by_hung_servers},
+    {"released_by_broken_connections", released_by_broken_connections},
     {"slow_first_answer", slow_first_answer},
     {"verbose", verbose},
     {"works_again", works_again},

@@ -125,8 +125,8 @@ static void serve_tunnel(struct tunnel *t)
 {
     int mode = all[t->proxy].mode, side;
 
-    if (mode == PROXY_RESET)
-        close_tunnel(t, 1);
+    if (mode == PROXY_RESET || mode == PROXY_DROP)
+        close_tunnel(t, mode == PROXY_RESET);
     for (side = 0; side < 2 && mode != PROXY_HOLE && t->fd[0] >= 0; side++) {
         struct flow *flow = &t->flow[side];
         if (flow->used == 0 && !flow->ended)
@@ -166,16 +166,21 @@ static void sleep_a_while(void)
 
 static void run(void)
 {
-    int i;
+    int i, drops[PROXIES];
 
     srand(1);
     for (i = 0; i < TUNNELS; i++)
         tunnels[i].fd[0] = tunnels[i].fd[1] = -1;
     for (;;) {
-        sleep_a_while();
+        for (i = 0; i < (int)all_count; i++)
+            drops[i] = all[i].mode == PROXY_DROP;
         for (i = 0; i < TUNNELS; i++)
             if (tunnels[i].fd[0] >= 0)
                 serve_tunnel(&tunnels[i]);
+        for (i = 0; i < (int)all_count; i++)
+            if (drops[i])
+                all[i].mode = PROXY_PASS;
+        sleep_a_while();
     }
 }
 

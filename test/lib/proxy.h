@@ -15,7 +15,9 @@ enum proxy_mode {
     PROXY_HOLE,  /* nothing is passed on, and no side gets an error */
     PROXY_RESET, /* connections are reset, old and new */
     PROXY_CUT,   /* half of the next piece comes through, then the connection is closed */
-    PROXY_MODES
+    PROXY_MODES,
+    /* The connections that there are are closed; then it becomes PROXY_PASS. */
+    PROXY_DROP = PROXY_MODES
 };
 
 /* In memory that both processes share. */
