@@ -102,7 +102,7 @@ R5|node.c|s/node->priv.denied && (!quorum)/$1/|only nodes that deny the client a
 R5|redlock.c|s/rl_forget\(c, lock\);(\s+lock->valid_until_us = 0;)/lock->priv.unanswered = 0;$1/|late answers are not votes
 R5|node.c|s/(rl_leave_unanswered\(node, reply\);\s+)return reply->owner != NULL;/$1return 0;/|locks that wait for a broken connection get a failure
 R5|node.c|s/if \(reply->vote != RL_NONSENSE\)/if (event != RESP_BAD)/|nonsense disconnects
-R5|node.c|s/if \(rl_past\(c, rl_node_stall_us\(c, node\)\)\)/if (0)/|the stall
+R5|node.c|s/if \(!rl_past\(c, rl_node_stall_us\(c, node\)\)\)/if (1)/|the stall
 R5|client.c|s/redlock_handle_events\(c, i, REDLOCK_READABLE \| REDLOCK_WRITABLE\);/;/|replies that arrived while the program did not call the library are not late
 R5|node.c|s/if \(!rl_is_failing\(node\) && !node->priv.retried_at_once\) \{/if (1) {/|a server that only completes the handshake gets one immediate reconnect, not more
 R5|node.c|s/if \(!rl_past\(c, due_us\)\)\s+return;/;/|the pause before a reconnect
