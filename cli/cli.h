@@ -534,8 +534,8 @@ int wait_for_child(pid_t child, int *status);
 enum { SLEEP_MAX = REDLOCK_NODES_MAX * ADDRESSES_MAX + 1 }; /* descriptors of sleep_on */
 
 uint64_t now_us(void);
-/* The kernel continues this process at this time of now_us() if the process is stopped then. UINT64_MAX: never. Returns 0 if the
-   system denies the timer, and 1 where it has no such timers. A child does not inherit the timer. */
+/* The kernel continues this process at this time of now_us() if the process is stopped then, and again 20 ms, 100 ms and 1 s later.
+   UINT64_MAX: never. Returns 0 if the system denies the timers, and 1 where it has no such timers. A child does not inherit the timers. */
 int wake_at(uint64_t us);
 /* The timeout of poll() until this time, in ms: not too short by a part of one; 0: the time is over; -1, for ever: UINT64_MAX. */
 int poll_ms(uint64_t until_us, uint64_t now);

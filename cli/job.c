@@ -41,8 +41,8 @@ enum { START_LOOK_MS = 100 };
 
 enum { NAMES_MAX = 120 };
 
-/* From redlock to the guard. */
-enum kind { START, DEADLINE, PASS, SPREAD, ASK, LOSE };
+/* From redlock to the guard. SEEN: redlock has read that the job is over. */
+enum kind { START, DEADLINE, PASS, SPREAD, ASK, SEEN, LOSE };
 struct order {
     enum kind what;
     int number;  /* PASS, SPREAD, ASK: a signal */
@@ -245,6 +245,7 @@ static int take_orders(void)
             guard.notice_us = UINT64_MAX; /* the lock is not kept for what is left */
             break;
         case START:
+        case SEEN:
             break;
         }
     return size < 0 && errno == EAGAIN;
@@ -288,7 +289,7 @@ static void end_guard(int is_late)
     signal(SIGCHLD, SIG_IGN);
     is_late = is_late && !guard.is_asked; /* else redlock runs, and says it */
     while ((is_left || is_late) && poll(&closed, 1, is_late ? 1000 : -1) > 0 && take_orders())
-        continue;
+        is_late = 0; /* redlock runs again */
     if (is_late && closed.revents == 0)
         say(LOG_ERROR,
             "%s: redlock does not run, and the lock is about to expire: the job was killed",
@@ -559,6 +560,7 @@ int job_take(struct job_end *end)
         return 0;
     if (size == sizeof over) {
         *end = over.end;
+        send_order(SEEN, 0, 0);
         wake_at(UINT64_MAX);
     } else {
         take_over(end, "is gone");

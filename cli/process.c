@@ -115,8 +115,11 @@ enum { BY_SYSTEM = 0x80 }; /* beside the number of a signal, in the pipe */
 static int pipe_in = -1, pipe_out = -1; /* the pipe of the signals: its read end, its write end */
 static int timer = -1;                  /* of sleep_on; -1: none yet, or the system has none */
 #if CLI_LINUX
-static timer_t waker; /* of wake_at */
-static int has_waker; /* 1: this process has created it */
+/* The timers of wake_at go off so long after its time. One is not enough: a process that is stopped when its timer has gone off, and before
+   it has acted, would stay stopped. */
+static const unsigned waker_ms[] = {0, 20, 100, 1000};
+static timer_t wakers[LENGTH(waker_ms)];
+static unsigned waker_count; /* that this process has created */
 #endif
 static int asked_by;  /* see ending_signal */
 static int passes_on; /* 1: signals_pass_on was called */
@@ -365,7 +368,7 @@ pid_t fork_process(void)
     close(timer);
     pipe_in = pipe_out = timer = -1;
 #if CLI_LINUX
-    has_waker = 0; /* the system does not copy it */
+    waker_count = 0; /* the system does not copy them */
 #endif
     return 0;
 }
@@ -453,21 +456,22 @@ static int set_timer(uint64_t us)
 int wake_at(uint64_t us)
 {
 #if CLI_LINUX
-    struct itimerspec at = timer_time(us);
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGCONT};
+    struct itimerspec at;
+    unsigned i;
 
-    if (!has_waker && us == UINT64_MAX)
-        return 1;
-    if (!has_waker) {
-        if (timer_create(CLOCK_BOOTTIME, &event, &waker) != 0)
+    for (i = 0; i < (us != UINT64_MAX ? LENGTH(waker_ms) : waker_count); i++) {
+        if (i == waker_count && timer_create(CLOCK_BOOTTIME, &event, &wakers[i]) != 0)
             return 0;
-        has_waker = 1;
+        waker_count += i == waker_count;
+        at = timer_time(us != UINT64_MAX ? us + (uint64_t)waker_ms[i] * 1000 : us);
+        if (timer_settime(wakers[i], TIMER_ABSTIME, &at, NULL) != 0)
+            return 0;
     }
-    return timer_settime(waker, TIMER_ABSTIME, &at, NULL) == 0;
 #else
     (void)us;
-    return 1;
 #endif
+    return 1;
 }
 
 /* The timeout of poll(), in milliseconds: -1 if the timer or the pipe of the signals ends it. */

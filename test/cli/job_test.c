@@ -314,6 +314,27 @@ static void redlock_stopped(void)
        "redlock says why: %s", wrote(run, 'e'));
 }
 
+static long long hang_all(const char *key);
+static void wake_all(void);
+
+/* The same, and the nodes hang, so the release takes its time. Meanwhile the guard does not say that redlock does not run. */
+static void redlock_stopped_and_nodes_hang(void)
+{
+    struct program run;
+
+    nodes();
+    run = start("run", "-t", "6", "x", "-c", BEGIN "exec sleep 300", NULL);
+    ok(process(run, "shell") != 0, "a job");
+    hang_all("redlock:x");
+    /* The kernel continues it at the deadline: then it is stopped again, so that the guard reports the end of the job first. */
+    ok(until((signal_to(run.pid, SIGSTOP), !is_witnessed()), WAIT_MS), "the guard kills the job");
+    signal_to(run.pid, SIGCONT);
+    is_int(ends(&run), 79, "redlock is stopped, and the nodes hang: 79");
+    ok(strstr(wrote(run, 'e'), "redlock does not run") == NULL, "one message says why: %s",
+       wrote(run, 'e'));
+    wake_all();
+}
+
 /* The command stops it at once: it has not looked at the lock yet. */
 static void redlock_stopped_at_the_start(void)
 {
@@ -815,6 +836,28 @@ static void stops_and_kills(void)
         ok(late < LATE_MS, "%d jobs%s%s%s: the last one was gone %ld ms after its lock", round,
            signal_text(pairs[kind][0]), signal_text(pairs[kind][1]), signal_text(pairs[kind][2]),
            late);
+    }
+}
+
+/* The kernel has continued both at the deadline, and only then both are stopped, or redlock is stopped and the guard is killed: neither has
+   acted yet. The kernel continues them again. */
+static void stopped_after_the_deadline(void)
+{
+    static const char *const kinds[] = {"stoplate", "killlate"};
+    static const char deaf[] = BEGIN "trap '' TERM; (setsid env -i sh -c 'echo daemon $$; exec "
+                                     "sleep 300' &); exec sleep 300";
+    struct program run;
+    size_t i;
+
+    nodes();
+    for (i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        run = start_shimmed(kinds[i], "-t", "6", deaf);
+        ok(process(run, "shell") != 0 && process(run, "daemon") != 0, "a job");
+        release("x");
+        is_int(ends(&run), 79, "%s: redlock ends: %s", kinds[i], wrote(run, 'e'));
+        nobody_is_left(kinds[i]);
+        signal_to(process(run, "shell"), SIGKILL);
+        signal_to(process(run, "daemon"), SIGKILL);
     }
 }
 
@@ -2018,11 +2061,13 @@ static const struct scenario {
     {"redlock_killed", redlock_killed},
     {"guard_killed", guard_killed},
     {"redlock_stopped", redlock_stopped},
+    {"redlock_stopped_and_nodes_hang", redlock_stopped_and_nodes_hang},
     {"redlock_stopped_at_the_start", redlock_stopped_at_the_start},
     {"redlock_stopped_early", redlock_stopped_early},
     {"guard_stopped", guard_stopped},
     {"guard_stopped_early_or_late", guard_stopped_early_or_late},
     {"guard_hangs", guard_hangs},
+    {"stopped_after_the_deadline", stopped_after_the_deadline},
     {"guard_frozen", guard_frozen},
     {"denied_calls", denied_calls},
     {"both_killed", both_killed},

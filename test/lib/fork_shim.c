@@ -3,7 +3,8 @@
    With REDLOCK_FORK=hang each process that the program has forked hangs in poll. With REDLOCK_FORK=list such a process creates
    the file that LISTED names when it has listed a folder, and waits for that of TELL; with REDLOCK_FORK=nofolder it can list no
    folder; with REDLOCK_FORK=stray it kills with SIGKILL only its children, and creates the file that STRAY names instead of killing
-   another process. The resolver takes a minute for the name "hangs.invalid";
+   another process. With REDLOCK_FORK=stoplate the program and such a process stop themselves once, when the first timer of
+   timer_create has gone off; with REDLOCK_FORK=killlate such a process kills itself then, and the program stops itself. The resolver takes a minute for the name "hangs.invalid";
    REDLOCK_HOSTS names a file with lines of a name and its numeric addresses. With REDLOCK_SKIP a sleep of eight seconds or more
    returns at once, and the clocks of the process move on by its length; not of processes that it has forked. A wait for a
    server must be shorter: were it skipped, a busy machine would seem to lose its servers. REDLOCK_SUSPENDED names a file with
@@ -40,6 +41,9 @@
 static pid_t first; /* the process that has loaded this */
 static long long skipped_ns;
 static long long due_ns; /* when the timer goes off, by the clocks of this file; 0: it does not */
+static pid_t timed;      /* the process that has created first_timer, its first one */
+static timer_t first_timer;
+static long long wake_ns; /* when that goes off; 0: it does not */
 
 __attribute__((constructor)) static void begin(void)
 {
@@ -113,11 +117,22 @@ int socketpair(int family, int type, int protocol, int fd[2])
 
 int timer_create(clockid_t clock, struct sigevent *event, timer_t *timer)
 {
-    int (*real)(clockid_t, struct sigevent *, timer_t *);
+    int (*real)(clockid_t, struct sigevent *, timer_t *), result;
     void *found = dlsym(RTLD_NEXT, "timer_create");
 
     memcpy(&real, &found, sizeof real);
-    return is_denied("timer_create") ? -1 : real(clock, event, timer);
+    result = is_denied("timer_create") ? -1 : real(clock, event, timer);
+    if (result == 0 && timed != getpid()) {
+        timed = getpid();
+        first_timer = *timer;
+        wake_ns = 0;
+    }
+    return result;
+}
+
+static long long ns_of(const struct timespec *time)
+{
+    return time->tv_sec * 1000000000LL + time->tv_nsec;
 }
 
 int timer_settime(timer_t timer, int flags, const struct itimerspec *at, struct itimerspec *before)
@@ -126,6 +141,8 @@ int timer_settime(timer_t timer, int flags, const struct itimerspec *at, struct 
     void *found = dlsym(RTLD_NEXT, "timer_settime");
 
     memcpy(&real, &found, sizeof real);
+    if (timed == getpid() && timer == first_timer)
+        wake_ns = ns_of(&at->it_value);
     return is_denied("timer_settime") ? -1 : real(timer, flags, at, before);
 }
 
@@ -157,11 +174,6 @@ static long long suspended_ns(void)
     if (shift_us == NULL)
         shift_us = there != MAP_FAILED ? there : &none;
     return *shift_us * 1000;
-}
-
-static long long ns_of(const struct timespec *time)
-{
-    return time->tv_sec * 1000000000LL + time->tv_nsec;
 }
 
 static void set_ns(struct timespec *time, long long ns)
@@ -197,28 +209,56 @@ static long long left_ns(void)
     return due_ns - ns_of(&now);
 }
 
-int poll(struct pollfd *fds, nfds_t count, int timeout)
+/* Stops or kills this process, once, when its first timer has gone off. */
+static void end_late(void)
 {
-    int (*real)(struct pollfd *, nfds_t, int), ready;
+    const char *what = getenv("REDLOCK_FORK");
+    static pid_t late;
+    struct timespec now;
+
+    if (what == NULL || (strcmp(what, "stoplate") != 0 && strcmp(what, "killlate") != 0) ||
+        timed != getpid() || wake_ns == 0 || late == getpid())
+        return;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    if (ns_of(&now) < wake_ns)
+        return;
+    late = getpid();
+    usleep(2000);
+    raise(strcmp(what, "killlate") == 0 && getpid() != first ? SIGKILL : SIGSTOP);
+}
+
+static int poll_late(struct pollfd *fds, nfds_t count, int timeout)
+{
+    int (*real)(struct pollfd *, nfds_t, int), ready, error;
     void *found = dlsym(RTLD_NEXT, "poll");
-    int by_timer = timeout < 0 && due_ns != 0;
 
     memcpy(&real, &found, sizeof real);
+    ready = real(fds, count, timeout);
+    error = errno;
+    end_late();
+    errno = error;
+    return ready;
+}
+
+int poll(struct pollfd *fds, nfds_t count, int timeout)
+{
+    int ready, by_timer = timeout < 0 && due_ns != 0;
+
     while (is_forked_with("hang"))
         sleep(1);
     if (by_timer && getpid() == first && getenv("REDLOCK_SKIP") != NULL &&
         left_ns() >= 8000000000LL) {
-        ready = real(fds, count, 1); /* in which answers come */
+        ready = poll_late(fds, count, 1); /* in which answers come */
         if (ready == 0)
             skipped_ns += left_ns();
         return ready;
     }
     while (by_timer && getenv("REDLOCK_SUSPENDED") != NULL) {
-        ready = real(fds, count, 20);
+        ready = poll_late(fds, count, 20);
         if (ready != 0 || left_ns() <= 0)
             return ready;
     }
-    return real(fds, count, timeout);
+    return poll_late(fds, count, timeout);
 }
 
 pid_t fork(void)
