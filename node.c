@@ -11,8 +11,8 @@
        handshake is answered: a hung server accepts connections. A connection on which nothing came
        for stall_ms may have been dropped in silence. It is connected again at once when a reply has
        taken longer than the mean of the round trip and the time that a vote may take. A command
-       that acquires is not sent again, so its vote may come later: in the time that a vote may
-       take, from the first command on, and in a quarter of its ttl.
+       that acquires is not sent again. So while one waits for its vote the connection stays, but
+       from the first command on no longer than a vote may take.
    R12 Handshake first: HELLO 3 with user, password, and a name for the connection; AUTH, which
        counts where HELLO is refused: such a connection uses RESP2. But a server that is not ready
        yet, or refuses the password, fails the node. Then SELECT. Nothing else is queued before all
