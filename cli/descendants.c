@@ -166,8 +166,8 @@ static int add_children(struct numbers *to, pid_t pid, const char *thread)
     return fd >= 0;
 }
 
-/* Adds the children of this process, which has one thread. */
-static void add_own_children(struct numbers *to)
+/* Adds the children of this process, which has one thread. Returns 0 if they cannot be listed: the system has no descriptor. */
+static int add_own_children(struct numbers *to)
 {
     struct process *list;
     char thread[24];
@@ -175,12 +175,13 @@ static void add_own_children(struct numbers *to)
 
     snprintf(thread, sizeof thread, "%ld", (long)getpid());
     if (add_children(to, getpid(), thread))
-        return;
+        return 1;
     count = list_processes(&list);
     for (i = 0; i < count; i++)
         if (list[i].parent == getpid())
             add_number(to, list[i].pid);
     free(list);
+    return count > 0;
 }
 
 static int is_stranger(pid_t pid)
@@ -276,14 +277,16 @@ void job_find_strangers(pid_t guard)
 {
     struct numbers found = {0};
     siginfo_t info = {0};
+    int is_listed;
 
     if (job.is_plain)
         return;
-    add_own_children(&found);
+    is_listed = add_own_children(&found);
     drop_number(&found, guard);
     /* Only now: the guard lived when the list was made, so the list has no orphan of the job. */
-    if (guard > 0 &&
-        (waitid(P_PID, (id_t)guard, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != 0)) {
+    if (!is_listed ||
+        (guard > 0 && (waitid(P_PID, (id_t)guard, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+                       info.si_pid != 0))) {
         free(found.pid);
         return;
     }
@@ -510,29 +513,32 @@ int job_has_ended(struct job_end *end)
 }
 
 /* Kills the children of this process. That is fast, for a process that starts another one and ends, again and again: it is a child
-   when its parent has ended. */
-static void kill_children(void)
+   when its parent has ended. Returns 0 if there is none. */
+static int kill_children(void)
 {
     struct numbers children = {0};
+    int is_left = !add_own_children(&children);
     unsigned i;
 
-    add_own_children(&children);
     for (i = 0; i < children.count; i++)
-        if (!is_stranger(children.pid[i]))
+        if (!is_stranger(children.pid[i])) {
             kill(children.pid[i], SIGKILL);
+            is_left = 1;
+        }
     free(children.pid);
+    return is_left;
 }
 
 int job_kill(void)
 {
     uint64_t until_us = now_us() + (uint64_t)KILLED_MS * 1000;
-    int pause_ms = 1, empty = 0;
+    int pause_ms = 1, empty = 0, is_left;
 
     while (job_reap()) {
         wake_at(now_us() + (uint64_t)WAKE_MS * 1000);
-        if (!job.is_plain)
-            kill_children();
-        empty = job_signal(SIGKILL, NO_GROUP, 0) > 0 ? 0 : empty + 1;
+        is_left = !job.is_plain && kill_children();
+        is_left |= job_signal(SIGKILL, NO_GROUP, 0) > 0;
+        empty = is_left ? 0 : empty + 1;
         if (job.strangers.count > 0 && empty == EMPTY_LOOKS)
             return 1; /* these children are strangers */
         if (now_us() >= until_us)

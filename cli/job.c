@@ -206,14 +206,17 @@ static void say_left(uint64_t now)
             count == 1 ? " is" : "es are", names, then);
 }
 
-static void kill_all(void)
+/* Returns the end of a message. */
+static const char *kill_all(void)
 {
     char names[NAMES_MAX];
 
     if (job_kill())
-        return;
+        return ": the job was killed";
     job_name(names, sizeof names);
-    say(LOG_ERROR, "%s: a process of the job cannot be killed: %s", lock_name, names);
+    say(LOG_ERROR, "%s: a process of the job cannot be killed%s%s", lock_name,
+        names[0] != '\0' ? ": " : "", names);
+    return "";
 }
 
 /* Takes the orders that have arrived. Returns 0 if redlock is dead. */
@@ -352,10 +355,8 @@ static void stand_guard(void)
                                                    : UINT64_MAX);
         if (take_orders())
             continue;
-        if (!options.keep_going) {
-            kill_all();
-            say(LOG_ERROR, "%s: redlock is gone: the job was killed", lock_name);
-        }
+        if (!options.keep_going)
+            say(LOG_ERROR, "%s: redlock is gone%s", lock_name, kill_all());
         _exit(0);
     }
 }
@@ -543,8 +544,9 @@ void job_lose(uint64_t deadline_us)
 /* The guard is dead. `why`: the end of "the guard ...". */
 static void take_over(struct job_end *end, const char *why)
 {
-    kill_all();
-    say(LOG_ERROR, "%s: the guard %s: the job was killed", lock_name, why);
+    close(line); /* killing needs a descriptor, and there may be no other */
+    line = -1;
+    say(LOG_ERROR, "%s: the guard %s%s", lock_name, why, kill_all());
     end->by_signal = 1;
     end->number = SIGKILL;
     end->is_late = 0;
