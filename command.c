@@ -88,7 +88,8 @@ static const char rl_fence_suffix[] = ":fence";
       place. What is changed is read behind that, or the server would not tell this caller of it.
    T: notifies the first two waiters, without the caller: changes their leases, which now end when
       they had time for an attempt. If waiters were dropped, notifies five more for each of them
-      but the first: so 60 dead waiters are dropped in four steps. */
+      but the first: so 60 dead waiters are dropped in four steps. Returns 1 if waiters were
+      dropped, or if nobody had notified the first two before: nobody else may come. Else 0. */
 #define RL_LUA_QUEUE                                                                               \
     "local P,k,n,b=redis.pcall,K[1],A[2],50 local q=k..':wait'local l=q..':'"                      \
     "local function X()local f=P('zrange',q,0,0)return not f.err and(not f[1]or#f[1]==16 and("     \
@@ -101,21 +102,22 @@ static const char rl_fence_suffix[] = ":fence";
     "if not p or P('set',l..n,A[6],'px',math.max(e,N(P('pttl',l..n))or 0)).err or "                \
     "P('pexpire',q,math.max(e,N(P('pttl',q))or 0))~=1 then P('zrem',q,n)P('del',l..n)return end "  \
     "P('get',l..n)return s,p end "                                                                 \
-    "local function T()local j=0 while j<2 or j<247-5*b do local w,t=F(j)if not w then return "    \
+    "local function T()local j,r=0,0 while j<2 or j<247-5*b do local w,t=F(j)if not w then break " \
     "end "                                                                                         \
-    "t=t and N(t)if t and t>0 then P('set',l..w,0,'px',t)end j=j+1 end end "
+    "t=N(t or 0)or 0 if t>0 then P('set',l..w,0,'px',t)r=r+1 end j=j+1 end "                       \
+    "return(b<50 or r>1)and 1 or 0 end "
 /* An attempt: the gate, and then what SET or rl_fence_script does. Refuses while another client has
    the key, and while others stand in front; these are told. Returns 1 or the counter. If it is
    refused: the moment, or 0 where it stands in no queue; the place, from 0; how long the key lives,
-   -2 if it is free; and the token there; with a blank between them. A lease of 0 is a probe: the
-   gate refuses it in any case, and it enters no queue. An error about the counter is DENIED, as
+   -2 if it is free; and the token there, or what T returns; with a blank between them. A lease of 0
+   is a probe: the gate refuses it in any case, and it enters no queue. An error about the counter is DENIED, as
    WRONGTYPE says that the key is there. R19 */
 static const char rl_gate_script[] = RL_LUA_QUEUE
     "local v,w,s,p=P('get',k)if(v or K).err then return v end local e=A[5]~='0'"
     "if e and X()then w=F(0)if v or w and w~=n then s,p=E()end end "
     "if v then return(s or 0)..' '..(p or 0)..' '..(N(P('pttl',k))or 0)..' '..v end "
     "if not e then return'0 0 -2 'end "
-    "if s and p>0 then T()return s..' '..p..' -2 'end "
+    "if s and p>0 then return s..' '..p..' -2 '..T()end "
     "if w then P('zrem',q,n)P('del',l..n)end "
     "if not K[3]then v=P('set',k,A[1],'px',A[7])return v.err and v or 1 end "
     "if(P('get',K[2])or K).err then return{err='DENIED'}end " RL_LUA_FENCE("A[7]", "A[8]", "A[9]");
@@ -328,8 +330,8 @@ static void rl_put_keys(struct resp_writer *w, const struct redlock_lock *lock, 
 static const char *rl_hash_of(unsigned command)
 {
     if (REDLOCK_FAIR && command == RL_GATE)
-        return "980dcd541f2eaf049454b2135b20260fdcd0bd15";
-    return REDLOCK_FAIR && rl_is(command, RL_QUEUES) ? "e68153f1e0b2782e4622a5536bb18e507be36e0f"
+        return "f608d04afd58c9ca230a8747c0eb263f92b0c290";
+    return REDLOCK_FAIR && rl_is(command, RL_QUEUES) ? "7164a8e6ed89ad967b01d0e6d11757d85d771c9f"
                                                      : "5b289f64598f641e3f0633355a623d508403703b";
 }
 
@@ -546,6 +548,7 @@ REDLOCK_PRIVATE const char *rl_place_of(const struct resp_item *item, struct rl_
         place->since_ms = 0; /* it stands in no queue */
     place->place = number < RL_FAR ? (uint16_t)number : RL_FAR;
     place->is_free = end - at >= 2 && at[0] == '-' && at[1] == '2';
+    place->is_alone = place->is_free && end - at > 3 && at[3] == '1';
     return at;
 }
 

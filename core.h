@@ -285,6 +285,7 @@ struct rl_place {
                           queue there */
     uint16_t place;    /* so many stand in front of it */
     uint8_t is_free;   /* 1: nobody has the lock */
+    uint8_t is_alone;  /* 1: it is free, and nobody in front may come, see T in command.c */
 };
 
 /* Reads that. Returns the rest, which is for rl_holder_of. */

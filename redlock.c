@@ -453,8 +453,6 @@ static void rl_hold(struct redlock_client *c, struct redlock_lock *lock)
     }
     lock->holder_left_ms = 0;
     lock->priv.unanswered = 0;
-    if (REDLOCK_FAIR)
-        lock->priv.fair.entered = 0; /* each release takes it out of the queue */
     lock->extended = 0;
     rl_hold_ask_rest(c, lock);
     rl_set(&c->priv.wanted, lock->priv.unsent);

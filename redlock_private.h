@@ -155,7 +155,7 @@ struct redlock_lock_private {
         /* The same by the clocks of the nodes, in ms, once they agree on it; until then, below
            2^32, how long it has waited. And what each node has said; 0: nothing. */
         uint64_t since_ms, since_on[REDLOCK_FAIR ? REDLOCK_NODES_MAX : 1];
-        uint64_t look_us;   /* a moment, see rl_queue_looks; 0: it does not look */
+        uint64_t look_us;   /* a moment, see rl_queue_set_look; 0: it does not look */
         uint32_t lease_ms;  /* how long its lease lasts; 0: it probes, and gets none */
         uint32_t answer_ms; /* how long its lease lasts once it is told */
         /* A hash of the token of the holder, as the last reply has it, and as the last attempt had
@@ -167,9 +167,11 @@ struct redlock_lock_private {
         uint8_t vain;         /* notifications in vain, in a row */
         uint8_t back;         /* a notification is obeyed 2^back ms later; 0: at once */
         uint8_t soon;         /* short pauses in a row, since it was told */
-        uint8_t looks;        /* how often it found the lock taken, see rl_queue_looks */
+        uint8_t looks;        /* looks in vain, in a row */
+        uint8_t is_alone;     /* 1: nobody in front may come, until the lock is taken */
         uint8_t told_here;    /* 1: this client has told it, since its last attempt began */
-        uint8_t probes;       /* 1: the attempt only finds out whether a quorum replies in time */
+        uint8_t probes;       /* so many probes come before the next attempt */
+        uint8_t late;         /* attempts that too few nodes have answered in time */
         redlock_mask told;    /* nodes that have told it since they replied */
         redlock_mask changed; /* nodes where the key of the lock has changed since they replied */
         redlock_mask entered; /* nodes that may have the name */

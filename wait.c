@@ -22,15 +22,17 @@
        All nodes have a waiter at the same moment: the median of what they have replied first.
        Without that each of several waiters could be the first on fewer than a quorum.
        A node that cannot keep the queue grants without it, and so does one that cannot notify.
-       If those in front are dead, nobody asks. So a waiter that hears of a release, and stands far
-       behind, looks when those in front have had time for their turns. Each script that finds the
-       lock free drops the waiters that were notified and did not come, and notifies the first two,
-       and five more for each dropped one but the first.
+       If those in front are dead, nobody asks. So a waiter far behind that knows that the lock is
+       free looks half a second later. Each script that finds the lock free drops the waiters that
+       were notified and did not come, and notifies the first two, and five more for each dropped
+       one but the first. If it has dropped some, the caller asks again soon, until the lock is
+       taken. Else those in front are alive, and the next look comes later.
        A waiter whose attempt fails because too few nodes reply in time leaves the queue. Else it
        would come first again and again, and keep the others from a free lock. Its next attempts are
        probes, which the gate refuses in any case. When a quorum replies to a probe in time, the
-       waiter enters the queue again, behind the others. A client whose round trip is too long for a
-       vote begins with a probe.
+       waiter enters the queue again, behind the others. After each such failure twice as many
+       probes must succeed in a row. A client whose round trip is too long for a vote begins with
+       a probe.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -41,15 +43,16 @@
 enum {
     RL_QUICK_MAX = 5,    /* quick retries in a row: "5 times" at redlock_acquire in redlock.h. R6 */
     RL_SPURIOUS_MAX = 9, /* a waiter notified in vain pauses for up to 2^9 round trips. R7 */
-    RL_TOLD_MAX = 16,    /* attempts in a row of a waiter that is told. R19 */
+    RL_TOLD_MAX = 24,    /* attempts in a row of a waiter that is told. R19 */
     RL_VAIN_FREE = 6,    /* so many notifications in vain have no effect. R19 */
     RL_VAIN_MAX = 11,    /* after so many the delay is 4^5 ms. R19 */
     RL_LATE_US = 500,    /* how late the process of a first waiter may be: a guess. R19 */
     RL_LEASE_MS = 1000,  /* of a lease, besides three pauses. R19 */
     RL_SOON_MAX = 12,    /* pauses of a few round trips in a row, each twice as long. R19 */
     RL_TURN_US = 8000,   /* a turn takes as long, besides two round trips: a guess. R19 */
+    RL_LATE_MAX = 5,     /* late attempts; 2^4 probes follow the last one. R19 */
     RL_LOOKS_MAX = 5,    /* looks in vain; each doubles the time until the next one. R19 */
-    RL_STALL_US = 450000, /* dozens of waiters in front may do nothing for so long. R19 */
+    RL_LOOK_US = 450000, /* a look comes so long after the lock became free, or later. R19 */
     RL_TURNS_MAX_US = 600000000
 };
 
@@ -139,43 +142,58 @@ static void rl_queue_again(const struct redlock_client *c, struct redlock_lock *
         lock->priv.fair.since_ms = (c->priv.now_us - lock->priv.fair.began_us) / RL_MS_US;
 }
 
-/* Whether a quorum has replied to a probe in time. */
-static int rl_probe_succeeded(const struct redlock_lock *lock)
+/* An attempt was not answered in time by a quorum. If that was no probe, twice as many probes follow
+   as after the last one: the way may be long and short by turns, and each attempt of this waiter may
+   keep the others from the lock. R19 */
+static void rl_queue_set_probes(struct redlock_lock *lock)
 {
-    return REDLOCK_FAIR && lock->priv.fair.probes && rl_others_had_it(lock);
+    if (lock->priv.fair.probes == 0 && lock->priv.fair.late < RL_LATE_MAX)
+        lock->priv.fair.late++;
+    lock->priv.fair.probes = (uint8_t)(1U << lock->priv.fair.late >> 1);
+}
+
+/* The last one of the probes has succeeded. R19 */
+static int rl_has_probed(const struct redlock_lock *lock)
+{
+    return REDLOCK_FAIR && lock->priv.fair.refused != 0 && lock->priv.fair.lease_ms == 0 &&
+           lock->priv.fair.probes == 0;
 }
 
 /* A waiter that was refused keeps its place. Its key is not on the nodes that have refused it at
-   the gate, so they are sent no rollback. A waiter to which too few nodes replied in time leaves
-   the queue: rl_command_for makes its rollback a LEAVE. It has waited since now, unless it could
-   not ask a quorum. A probe that a quorum answered does not count as an attempt. R19 */
+   the gate, so they are sent no rollback. A probe that a quorum has refused does not count as an
+   attempt. R19 */
+static void rl_queue_stay(const struct redlock_client *c, struct redlock_lock *lock)
+{
+    rl_clear(&lock->priv.unsent, lock->priv.fair.refused);
+    rl_queue_again(c, lock);
+    if (lock->priv.fair.probes == 0)
+        return;
+    lock->priv.fair.probes--;
+    if (lock->priv.op.attempts > 0)
+        lock->priv.op.attempts--;
+}
+
+/* A waiter to which too few nodes replied in time leaves the queue: rl_command_for makes its
+   rollback a LEAVE. It has waited since now, unless it could not ask a quorum. R19 */
+static void rl_queue_leave(const struct redlock_client *c, struct redlock_lock *lock)
+{
+    rl_queue_set_probes(lock);
+    if (!rl_is_quorum(c, lock->priv.attempt.asked))
+        return;
+    memset(lock->priv.fair.since_on, 0, sizeof lock->priv.fair.since_on);
+    lock->priv.fair.since_ms = 0;
+    lock->priv.fair.began_us = c->priv.now_us;
+    lock->priv.fair.entered = 0;
+}
+
 REDLOCK_PRIVATE void rl_queue_failed(const struct redlock_client *c, struct redlock_lock *lock)
 {
     if (!REDLOCK_FAIR)
         return;
-    if (rl_others_had_it(lock)) {
-        rl_clear(&lock->priv.unsent, lock->priv.fair.refused);
-        rl_queue_again(c, lock);
-    } else if (rl_is_quorum(c, lock->priv.attempt.asked)) {
-        memset(lock->priv.fair.since_on, 0, sizeof lock->priv.fair.since_on);
-        lock->priv.fair.since_ms = 0;
-        lock->priv.fair.began_us = c->priv.now_us;
-        lock->priv.fair.entered = 0;
-    }
-    if (rl_probe_succeeded(lock) && lock->priv.op.attempts > 0)
-        lock->priv.op.attempts--;
-}
-
-/* Whether the next attempt is a probe, which takes neither the lock nor a place: after an attempt
-   to which too few nodes replied in time; and where the round trip is too long for a vote. The
-   attempt behind a probe that succeeded is none. R19 */
-static int rl_queue_probes(const struct redlock_client *c, const struct redlock_lock *lock)
-{
-    if (rl_probe_succeeded(lock))
-        return 0;
-    if (lock->priv.outcome != REDLOCK_PENDING && !rl_others_had_it(lock))
-        return 1;
-    return rl_quorum_rtt_us(c) > rl_vote_max_us(lock);
+    if (rl_others_had_it(lock))
+        rl_queue_stay(c, lock);
+    else
+        rl_queue_leave(c, lock);
 }
 
 /* A lease lasts for three pauses; once the waiter is told for four round trips, so that the second
@@ -186,7 +204,7 @@ static void rl_queue_set_lease(const struct redlock_client *c, struct redlock_lo
              pause_ms = c->priv.settings.retry_delay_max_ms;
 
     lock->priv.fair.lease_ms = 3 * (turns_ms > pause_ms ? turns_ms : pause_ms) + RL_LEASE_MS;
-    if (lock->priv.fair.probes)
+    if (lock->priv.fair.probes > 0)
         lock->priv.fair.lease_ms = 0;
     lock->priv.fair.answer_ms = rl_quorum_trip_us(c) * 4 / 1000U + 1;
 }
@@ -202,7 +220,9 @@ REDLOCK_PRIVATE int rl_queue_begin(struct redlock_client *c, struct redlock_lock
     if (rl_past(c, lock->priv.started_us + c->priv.settings.retry_delay_max_ms * (RL_MS_US / 4)))
         lock->priv.fair.tries = 0;
     rl_queue_again(c, lock);
-    lock->priv.fair.probes = (uint8_t)rl_queue_probes(c, lock);
+    /* The first attempt, and the round trip is too long for a vote. */
+    if (lock->priv.outcome == REDLOCK_PENDING && rl_quorum_rtt_us(c) > rl_vote_max_us(lock))
+        lock->priv.fair.probes = lock->priv.fair.late = 1;
     rl_queue_set_lease(c, lock);
     rl_waiter_add(c, lock);
     memset(lock->priv.fair.since_on, 0, sizeof lock->priv.fair.since_on);
@@ -237,33 +257,34 @@ REDLOCK_PRIVATE const char *rl_queue_refused(struct redlock_lock *lock,
         lock->priv.fair.holder = rl_queue_holder(&node->priv.reader.item, rest);
     rl_set(&lock->priv.fair.refused, bit);
     if (place.since_ms == 0)
-        return rest;
+        return place.is_free ? NULL : rest;
     lock->priv.fair.since_on[node->priv.index] = place.since_ms;
     if (lock->priv.fair.place < place.place)
         lock->priv.fair.place = place.place;
     if (!place.is_free)
         return rest;
     rl_set(&lock->priv.fair.is_free, bit);
+    if (place.is_alone)
+        lock->priv.fair.is_alone = 1;
     return NULL;
 }
 
-/* A waiter in the queue was refused, and the lock is taken or free. Counts looks that found the lock
-   taken. Counts notifications in vain: the holder is the same as at the last attempt. R19 */
-static void rl_queue_count(const struct redlock_client *c, struct redlock_lock *lock, int is_taken,
-                           int looked)
+/* A waiter in the queue was refused, and the lock is taken or free. Counts notifications in vain,
+   after which the holder is the same as at the last attempt. Counts looks in vain: those in front
+   are alive. R19 */
+static void rl_queue_count(const struct redlock_client *c, struct redlock_lock *lock, int is_taken)
 {
     int is_free = rl_is_quorum(c, lock->priv.fair.is_free);
+    int looked = lock->priv.fair.look_us != 0 && rl_past(c, lock->priv.fair.look_us);
     uint8_t vain = lock->priv.fair.vain, looks = lock->priv.fair.looks;
 
     if (is_free || (is_taken && lock->priv.fair.holder != lock->priv.fair.last_holder))
-        vain = 0;
+        vain = (uint8_t)(vain - (vain > 0));
     else if (lock->priv.op.notified && vain < RL_VAIN_MAX)
         vain++;
-    if (!is_taken)
-        looks = 0;
-    else if (looked && looks < RL_LOOKS_MAX)
+    if (looked && looks < RL_LOOKS_MAX)
         looks++;
-    if (is_taken)
+    if (looked || is_taken)
         lock->priv.fair.look_us = 0;
     lock->priv.fair.vain = vain;
     lock->priv.fair.looks = looks;
@@ -272,25 +293,22 @@ static void rl_queue_count(const struct redlock_client *c, struct redlock_lock *
 }
 
 /* The lock is free, and this waiter stands far behind. If those in front are alive, they have their
-   turns now. If they are dead, nobody asks. So it looks when they have had half as much time again
-   as their turns may take, or a little less time if they are dozens. If the lock is taken then, it
-   looks twice as late after the next release. R19 */
+   turns now. If they are dead, nobody asks: so it looks. R19 */
 static void rl_queue_set_look(const struct redlock_client *c, struct redlock_lock *lock)
 {
-    uint64_t turns = lock->priv.fair.place + 1U, hold_us = turns * RL_TURN_US * 3 / 2;
+    uint64_t turns_us = rl_turns_us(c, lock);
 
-    if (lock->priv.fair.look_us != 0)
-        return;
-    rl_not_after(&hold_us, RL_STALL_US);
-    if (hold_us < turns * (RL_TURN_US * 15 / 16))
-        hold_us = turns * (RL_TURN_US * 15 / 16);
-    hold_us += turns * 3 * rl_brief_trip_us(c);
-    lock->priv.fair.look_us = c->priv.now_us + (hold_us << lock->priv.fair.looks);
+    if (turns_us < RL_LOOK_US)
+        turns_us = RL_LOOK_US;
+    if (lock->priv.fair.look_us == 0)
+        lock->priv.fair.look_us = c->priv.now_us + (turns_us << lock->priv.fair.looks);
+    rl_not_after(&lock->priv.due_us, lock->priv.fair.look_us);
 }
 
 /* A waiter in the queue was refused. It comes back when its turn may be near. But if the lock is
-   free, and it is one of the first two, or was told, or looked: when those in front of it have had
-   time to ask, or are dead, and have lost their places. R6, R19 */
+   free, it comes back soon if it is one of the first two, was told, or nobody in front may come:
+   when those in front have had time to ask, or are dead, and have lost their places. Otherwise it
+   looks. R6, R19 */
 static void rl_queue_pauses(struct redlock_client *c, struct redlock_lock *lock)
 {
     uint32_t trip_us = rl_brief_trip_us(c), turns_us = rl_turns_us(c, lock);
@@ -299,8 +317,7 @@ static void rl_queue_pauses(struct redlock_client *c, struct redlock_lock *lock)
     uint32_t soon_us = (3 * trip_us + trip_us / 4 + rl_random_below(c, trip_us / 2))
                        << lock->priv.fair.soon;
     int is_taken = rl_is_quorum(c, lock->refused & ~(unsigned)lock->priv.fair.is_free);
-    int looked = lock->priv.fair.look_us != 0 && rl_past(c, lock->priv.fair.look_us);
-    int is_near = lock->priv.fair.place <= 1 || lock->priv.op.notified || looked;
+    int is_near = lock->priv.fair.place <= 1 || lock->priv.op.notified || lock->priv.fair.is_alone;
 
     if (pause_us < turns_us)
         pause_us = turns_us + rl_random_below(c, turns_us / 2);
@@ -308,17 +325,15 @@ static void rl_queue_pauses(struct redlock_client *c, struct redlock_lock *lock)
     if (pause_us > lease_us / 4 * 3)
         pause_us = lease_us / 2 + rl_random_below(c, lease_us / 4);
     if (is_taken) {
-        lock->priv.fair.soon = 0;
+        lock->priv.fair.soon = lock->priv.fair.is_alone = 0;
     } else if (is_near && soon_us < pause_us && lock->priv.fair.soon < RL_SOON_MAX) {
         pause_us = soon_us;
         lock->priv.fair.soon++;
     }
-    rl_queue_count(c, lock, is_taken, looked);
+    rl_queue_count(c, lock, is_taken);
     rl_lock_enter(lock, RL_PAUSING, c->priv.now_us + 1 + pause_us);
-    if (is_taken || is_near || lock->priv.op.attempts < 2)
-        return;
-    rl_queue_set_look(c, lock);
-    rl_not_after(&lock->priv.due_us, lock->priv.fair.look_us);
+    if (!is_taken && !is_near)
+        rl_queue_set_look(c, lock);
 }
 
 /* A notification is obeyed at once, or 2^n ms later: the n for this one. R19 */
@@ -329,15 +344,6 @@ static uint8_t rl_queue_back(struct redlock_client *c, const struct redlock_lock
     if (vain <= RL_VAIN_FREE || rl_random_below(c, 3) == 0)
         return 0;
     return (uint8_t)(2 * (vain - RL_VAIN_FREE));
-}
-
-/* The lock was released, and this waiter stands far behind: it looks once more. R19 */
-static void rl_queue_looks(struct redlock_client *c, struct redlock_lock *lock)
-{
-    if (!rl_is_quorum(c, lock->priv.fair.changed))
-        return;
-    rl_queue_set_look(c, lock);
-    rl_not_after(&lock->priv.due_us, lock->priv.fair.look_us);
 }
 
 /* A waiter that is told asks: the first waiter at once, when a quorum tells it; any other one later,
@@ -351,7 +357,8 @@ static void rl_queue_heeds(struct redlock_client *c, struct redlock_lock *lock)
     uint64_t ask_us;
 
     if (!told || lock->priv.fair.tries >= RL_TOLD_MAX) {
-        rl_queue_looks(c, lock);
+        if (rl_is_quorum(c, lock->priv.fair.changed)) /* it was released */
+            rl_queue_set_look(c, lock);
         return;
     }
     if (!lock->priv.op.notified) {
@@ -379,7 +386,7 @@ REDLOCK_PRIVATE int rl_wait_begins(struct redlock_client *c, struct redlock_lock
                 (lock->priv.outcome == REDLOCK_UNREACHABLE && lock->priv.round.resent != 0);
     uint64_t due_us = c->priv.now_us + 1;
 
-    if (rl_probe_succeeded(lock)) {
+    if (rl_has_probed(lock)) {
         rl_lock_enter(lock, RL_PAUSING, due_us);
     } else if (rl_is_queued(lock)) {
         rl_queue_pauses(c, lock);
@@ -538,12 +545,13 @@ static struct redlock_lock *rl_next_waiter(const struct redlock_lock *first,
 
 /* Whether a quorum of voters reports a change, and other clients had the lock when the last attempt
    failed: locks that failed for want of voters would only notify each other by their rollbacks.
-   R7 */
+   A probe cannot take it. R7 */
 static int rl_may_be_free(const struct redlock_client *c, const struct redlock_lock *lock)
 {
     unsigned free = lock->priv.attempt.free & c->priv.all; /* it may be of a former client */
 
-    return rl_is_quorum(c, free & ~rl_without_vote(c, free)) && rl_others_had_it(lock);
+    return rl_is_quorum(c, free & ~rl_without_vote(c, free)) && rl_others_had_it(lock) &&
+           (!REDLOCK_FAIR || lock->priv.fair.probes == 0);
 }
 
 /* Whether the key is the lease of this waiter. So long a key is known to its end, see rl_is_fair.

@@ -79,7 +79,7 @@ check: deps-demo ## the tests in a minute or two; needs a compiler, make and red
 SHORT = requests reads queue
 SHORT-requests = -DREDLOCK_PIPELINE_MAX=2
 SHORT-reads = -DREDLOCK_READ_MAX=1
-SHORT-queue = -DREDLOCK_FAIR=1 -DREDLOCK_SEND_MAX=2200
+SHORT-queue = -DREDLOCK_FAIR=1 -DREDLOCK_SEND_MAX=2256
 $(B)/short/%: test/engine/lock_limits_test.c test/engine/fake.c test/engine/mini.c $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
 	gcc $(SAN) $(SHORT-$*) -O1 -g $(WARN) $(CHECKED) -I. -Itest/lib -Itest/engine $< test/engine/fake.c test/engine/mini.c $(CORE) -o $@

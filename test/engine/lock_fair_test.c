@@ -138,6 +138,14 @@ static void push(int i, const char *bytes)
     n->due[n->dues++].ready_us = fake_now_us;
 }
 
+static void push_all(const char *bytes)
+{
+    int i;
+
+    for (i = 0; i < 3; i++)
+        push(i, bytes);
+}
+
 /* ---- The gate ------------------------------------------------------------------------------- */
 
 static void r19_only_waiters_enter(void)
@@ -308,6 +316,43 @@ static void r19_one_that_cannot_get_it_gives_up_its_place(int is_late)
     is_int(lock.status, REDLOCK_OK, "r19: and gets the lock");
 }
 
+/* No node answers for a time, again and again. */
+static void r19_one_that_is_late_again_and_again(void)
+{
+    unsigned k;
+    int i;
+
+    set_fair(100);
+    begin(3);
+    warm_up();
+    held_by(HOLDER, 0, 2);
+    lock.ttl_ms = 1000;
+    wait_for_it();
+    for (k = 0; k < 7; k++) {
+        fake_pass(&client, 5000 * MS);
+        ok(lock.priv.fair.entered == 7 && lock.priv.fair.probes == 0,
+           "r19: %u times late: it stands in the queue again", k);
+        for (i = 0; i < 3; i++)
+            fake_nodes[i].hung = 1;
+        fake_pass(&client, 3000 * MS);
+        is_int(lock.priv.fair.probes, k < 5 ? 1 << k : 16, "r19: late, so many probes follow");
+        for (i = 0; i < 3; i++)
+            fake_resume(i);
+        fake_pass(&client, 5 * MS);
+        ok(k == 0 || lock.priv.fair.entered == 0, "r19: it has left the queue");
+        if (k < 4)
+            continue;
+        fake_pass(&client, 600 * MS); /* some probes have succeeded */
+        fake_logged = 0;
+        for (i = 0; i < 5; i++) {
+            push_all(">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n");
+            fake_pass(&client, 10 * MS);
+        }
+        ok(lock.priv.fair.probes > 0 && attempts(0, 1) <= 1,
+           "r19: a notification hastens no probe: %u in 50 ms", attempts(0, 1));
+    }
+}
+
 /* A round trip takes longer than a vote may. */
 static void r19_one_that_is_too_far_asks_first(void)
 {
@@ -334,6 +379,37 @@ static void r19_one_that_is_too_far_asks_first(void)
     is_int(acquire(1000), REDLOCK_OK, "r19: the way is short again: acquired");
     is_int((int)attempts(0, 1), 2, "r19: as soon as it knows");
     is_int(lock.priv.op.attempts, 1, "r19: what it asked before does not count as an attempt");
+}
+
+/* The wait ends behind a probe of a free lock. */
+static void r19_a_probe_names_no_holder(void)
+{
+    char holder[50] = "";
+    int i;
+
+    begin_fair(3);
+    for (i = 0; i < 3; i++)
+        set_distance(i, 100 * MS);
+    lock.ttl_ms = 300;
+    for (i = 0; i < 40; i++) {
+        redlock_acquire_start(&client, &lock, 100);
+        fake_pass(&client, 500 * MS);
+    }
+    for (i = 0; i < 3; i++)
+        set_distance(i, 30 * MS);
+    lock.holder = holder;
+    lock.holder_size = sizeof holder;
+    is_int(acquire(20), REDLOCK_TIMEOUT, "r19: the wait is over when a probe is answered");
+    ok(holder[0] == '\0', "r19: the lock is free: no holder, %s", holder);
+    begin_fair(3);
+    for (i = 0; i < 3; i++) {
+        stands(FIRST, 1, i, i);
+        entry(i, FIRST)->answer_ms = 1000;
+    }
+    lock.holder = holder;
+    lock.holder_size = sizeof holder;
+    is_int(acquire(20), REDLOCK_TIMEOUT, "r19: somebody stands in front");
+    ok(holder[0] == '\0', "r19: no holder, %s", holder);
 }
 
 /* By their clocks it began to wait at three different moments: the attempt reaches the nodes one after the other. */
@@ -545,15 +621,63 @@ static void r19_one_far_behind_looks(void)
     fake_pass(&client, 1000 * MS);
     is_int((int)attempts(0, 1), 0,
            "r19: the key is gone on one node: the fourth waiter does not ask");
-    for (i = 0; i < 20; i++) {
+    for (i = 0; i < 80; i++) {
         delete_on(0, 2);
         held_by(i % 2 ? FIRST : SECOND, 0, 2);
         fake_pass(&client, 100 * MS);
-        if (i == 0)
-            is_int((int)attempts(0, 1), 1, "r19: on all: it asks when three turns were possible");
+        if (i == 3)
+            is_int((int)attempts(0, 1), 0, "r19: on all: it leaves those in front 0.4 s");
+        if (i == 4)
+            is_int((int)attempts(0, 1), 1, "r19: then it asks");
     }
-    ok(attempts(0, 1) >= 4 && attempts(0, 1) <= 7,
-       "r19: the others have their turns: it asks %u times", attempts(0, 1));
+    ok(attempts(0, 1) >= 3 && attempts(0, 1) <= 5,
+       "r19: the others have their turns: it asks %u times in 8 s", attempts(0, 1));
+    fake_pass(&client, 20000 * MS);
+    fake_logged = 0;
+    fake_pass(&client, 100000 * MS);
+    is_int((int)attempts(0, 1), 0, "r19: one of them has it for long: it does not ask");
+}
+
+/* The lock is free for long, and those in front have been notified: they are alive, but slow. */
+static void r19_those_in_front_are_slow(void)
+{
+    int i;
+
+    wait_behind(3, 3);
+    for (i = 0; i < 3; i++) {
+        entry(i, FIRST)->answer_ms = 60000;
+        entry(i, SECOND)->answer_ms = 60000;
+    }
+    delete_on(0, 2);
+    fake_pass(&client, 480 * MS);
+    ok(attempts(0, 1) >= 2 && attempts(0, 1) <= 5,
+       "r19: nobody has notified the first two: %u attempts", attempts(0, 1));
+    fake_pass(&client, 6000 * MS);
+    ok(attempts(0, 1) >= 8 && attempts(0, 1) <= 14,
+       "r19: they have time to come: %u attempts in 6 s", attempts(0, 1));
+    for (i = 0; i < 3; i++)
+        entry(i, FIRST)->leased_until_us = entry(i, SECOND)->leased_until_us = fake_now_us;
+    fake_pass(&client, 16000 * MS);
+    is_int(lock.status, REDLOCK_OK, "r19: they are dead now: acquired");
+}
+
+/* It asked soon, because nobody had notified the first two; then one of them had the lock. */
+static void r19_those_in_front_have_come(void)
+{
+    int i;
+
+    wait_behind(3, 3);
+    for (i = 0; i < 3; i++)
+        entry(i, FIRST)->answer_ms = entry(i, SECOND)->answer_ms = 60000;
+    delete_on(0, 2);
+    fake_pass(&client, 455 * MS);
+    ok(attempts(0, 1) >= 1, "r19: it looks");
+    held_by(FIRST, 0, 2);
+    fake_pass(&client, 50 * MS);
+    fake_logged = 0;
+    delete_on(0, 2);
+    fake_pass(&client, 1500 * MS);
+    is_int((int)attempts(0, 1), 1, "r19: then it looks once after the next release");
 }
 
 /* Those in front are dead. The first two were notified, the others have leases of seconds. */
@@ -577,8 +701,8 @@ static void r19_many_in_front_are_dead(void)
     start = fake_now_us;
     fake_logged = 0;
     delete_on(0, 2);
-    is_int(wait_for(&lock, 500 * MS), REDLOCK_OK, "r19: 26 in front are dead: acquired");
-    ok(since(start) > 200 * MS, "r19: when they had time for their turns: after %ld ms",
+    is_int(wait_for(&lock, 560 * MS), REDLOCK_OK, "r19: 26 in front are dead: acquired");
+    ok(since(start) > 450 * MS, "r19: when they had time for their turns: after %ld ms",
        since(start) / 1000);
     ok(attempts(0, 1) <= 12, "r19: with %u attempts", attempts(0, 1));
 }
@@ -594,10 +718,36 @@ static void r19_one_among_the_dead_is_alive(void)
         entry(i, THIRD)->answer_ms = 100;
     }
     delete_on(0, 2);
-    fake_pass(&client, 90 * MS);
+    fake_pass(&client, 500 * MS);
     is_int((int)in_queue(0), 2, "r19: the dead are out, and the third one has time to come");
     is_int((int)entry(0, THIRD)->answer_ms, 0, "r19: it was notified");
     is_int(lock.status, REDLOCK_PENDING, "r19: the fourth one waits for it");
+}
+
+/* It asks for the first time when the lock is free, and those in front are dead. */
+static void r19_a_newcomer_behind_the_dead(void)
+{
+    static const char *const names[] = {FIRST, SECOND, THIRD, FOURTH};
+    int i, k;
+
+    begin_fair(3);
+    for (k = 0; k < 4; k++)
+        stands(names[k], 1 + (uint64_t)k, 0, 2);
+    for (i = 0; i < 3; i++)
+        entry(i, FIRST)->leased_until_us = entry(i, SECOND)->leased_until_us = fake_now_us;
+    redlock_acquire_start(&client, &lock, 20000);
+    is_int(wait_for(&lock, 60 * MS), REDLOCK_OK, "r19: a newcomer finds a free lock: acquired");
+    begin_fair(3);
+    for (k = 0; k < 4; k++)
+        stands(names[k], 1 + (uint64_t)k, 0, 2);
+    for (i = 0; i < 3; i++)
+        entry(i, FIRST)->answer_ms = entry(i, SECOND)->answer_ms = 0;
+    redlock_acquire_start(&client, &lock, 20000);
+    fake_pass(&client, 400 * MS);
+    is_int((int)attempts(0, 1), 1, "r19: the first two have been notified: it asks once");
+    for (i = 0; i < 3; i++)
+        entry(i, FIRST)->leased_until_us = entry(i, SECOND)->leased_until_us = fake_now_us;
+    is_int(wait_for(&lock, 150 * MS), REDLOCK_OK, "r19: but they do not come: it looks");
 }
 
 /* Two nodes refuse it and tell it, while the replies of the others are due; the third one does both at once. */
@@ -664,15 +814,39 @@ static void r19_told_for_nothing_for_long(void)
     tell(&lock, 0, 2);
     fake_pass(&client, 1100 * MS);
     is_int((int)(attempts(0, 1) - before), 1, "r19: after a pause it asks again within a second");
-    delete_on(0, 2);
-    held_by(FIRST, 0, 2);
-    fake_pass(&client, 1100 * MS);
+    for (i = 0; i < 12; i++) {
+        delete_on(0, 2);
+        held_by(i % 2 ? FIRST : SECOND, 0, 2);
+        fake_pass(&client, 1100 * MS);
+    }
     fake_logged = 0;
     for (i = 0; i < 3; i++) {
         tell(&lock, 0, 2);
         fake_pass(&client, 10 * MS);
     }
-    is_int((int)attempts(0, 1), 3, "r19: another client has it: it asks at once when it is told");
+    is_int((int)attempts(0, 1), 3, "r19: others have had it: it asks at once when it is told");
+}
+
+/* The same, but others take the lock three times a second. */
+static void r19_told_for_nothing_between_turns(void)
+{
+    unsigned i, k;
+
+    set_fair(0);
+    begin(3);
+    held_by(HOLDER, 0, 2);
+    wait_for_it();
+    fake_logged = 0;
+    for (i = 0; i < 30; i++) {
+        for (k = 0; k < 3; k++)
+            fake_put((int)k, "k", i % 2 ? FIRST : SECOND, 3600000);
+        for (k = 0; k < 30; k++) {
+            tell(&lock, 0, 2);
+            fake_pass(&client, 10 * MS);
+        }
+    }
+    ok(attempts(0, 1) >= 20 && attempts(0, 1) <= 90,
+       "r19: told for nothing all the time, between turns: %u attempts in 9 s", attempts(0, 1));
 }
 
 /* Others take the lock all the time. */
@@ -681,14 +855,14 @@ static void r19_told_by_others_for_long(void)
     unsigned i, before;
 
     wait_behind(0, 3);
-    for (i = 0; i < 30; i++) {
+    for (i = 0; i < 100; i++) {
         for (before = 0; before < 3; before++)
             fake_put((int)before, "k", i % 2 ? FIRST : SECOND, 3600000);
         tell(&lock, 0, 2);
         fake_pass(&client, 10 * MS);
     }
-    is_int((int)attempts(0, 1), 16,
-           "r19: it is told 30 times that another one has it: 16 attempts");
+    is_int((int)attempts(0, 1), 24,
+           "r19: it is told 100 times that another one has it: 24 attempts");
     fake_pass(&client, 700000 * MS); /* one attempt, after a pause */
     before = attempts(0, 1);
     tell(&lock, 0, 2);
@@ -1798,7 +1972,9 @@ int main(void)
     r19_it_waits_since_its_call();
     r19_one_that_cannot_get_it_gives_up_its_place(0);
     r19_one_that_cannot_get_it_gives_up_its_place(1);
+    r19_one_that_is_late_again_and_again();
     r19_one_that_is_too_far_asks_first();
+    r19_a_probe_names_no_holder();
     r19_the_moment_is_the_median(up);
     r19_the_moment_is_the_median(down);
     r19_a_lease_lasts_for_three_pauses();
@@ -1811,12 +1987,16 @@ int main(void)
     r19_a_minority_is_no_obstacle();
     r19_the_longest_queue_counts();
     r19_one_far_behind_looks();
+    r19_those_in_front_are_slow();
+    r19_those_in_front_have_come();
+    r19_a_newcomer_behind_the_dead();
     r19_many_in_front_are_dead();
     r19_one_among_the_dead_is_alive();
     r19_told_while_it_asks();
     r19_told_for_nothing();
     r19_told_before_the_reply();
     r19_told_for_nothing_for_long();
+    r19_told_for_nothing_between_turns();
     r19_told_by_others_for_long();
     r19_a_free_lock_is_asked_for_seldom();
     r19_no_pause_has_a_floor();

@@ -365,6 +365,7 @@ struct mini_queue {
     const char *name;
     int changed;      /* 1: the sorted set was changed */
     unsigned dropped; /* dead waiters */
+    unsigned told;    /* waiters that were not told before */
 };
 
 static int mini_stands_in(const struct mini_queue *q, const struct mini_waiter *waiter)
@@ -531,6 +532,7 @@ static void mini_tell(struct mini_queue *q)
             continue;
         at->leased_until_us = q->server->now_us + (uint64_t)at->answer_ms * 1000;
         at->answer_ms = 0;
+        q->told++;
         mini_wake(q, at->name);
     }
 }
@@ -539,7 +541,7 @@ static struct mini_queue mini_queue_of(struct mini_server *server, struct mini_s
                                        struct mini_command *command)
 {
     struct mini_queue q = {server, session, command, command->keys[0], command->arguments[1].bytes,
-                           0,      0};
+                           0,      0,       0};
 
     return q;
 }
@@ -571,7 +573,7 @@ static int mini_run_gate(struct mini_server *server, struct mini_session *sessio
         return 0;
     size = sprintf(text, "%llu %d ", place >= 0 ? (unsigned long long)mini_own_entry(&q)->since : 0,
                    place > 0 ? place : 0);
-    size += holder == NULL ? sprintf(text + size, "-2 ")
+    size += holder == NULL ? sprintf(text + size, "-2 %d", q.dropped > 0 || q.told > 1)
             : holder->until_us == UINT64_MAX
                 ? sprintf(text + size, "-1 ")
                 : sprintf(text + size, "%llu ",
@@ -835,8 +837,8 @@ struct mini_script {
 
 /* The sha1sums of scripts that the library sends as such, and what was found in their texts. */
 static const char *const mini_hashes[] = {"5b289f64598f641e3f0633355a623d508403703b",
-                                          "980dcd541f2eaf049454b2135b20260fdcd0bd15",
-                                          "e68153f1e0b2782e4622a5536bb18e507be36e0f"};
+                                          "f608d04afd58c9ca230a8747c0eb263f92b0c290",
+                                          "7164a8e6ed89ad967b01d0e6d11757d85d771c9f"};
 enum { MINI_HASHES = sizeof mini_hashes / sizeof *mini_hashes };
 static struct mini_script mini_hashed[MINI_HASHES]; /* delete, gate, leave */
 

@@ -439,12 +439,20 @@ R19|redlock.c|s/if \(rl_has_gate\(c, lock, node\) && rl_others_had_it\(lock\)\)/
 R19|wait.c|s/lock->priv.fair.since_ms = 0;(\s+lock->priv.fair.began_us)/;$1/|and gives up its place
 R19|wait.c|s/memset\(lock->priv.fair.since_on, 0, sizeof lock->priv.fair.since_on\);(\s+lock->priv.fair.since_ms = 0)/;$1/|also that of the last attempt
 R19|wait.c|s/lock->priv.fair.began_us = c->priv.now_us;/;/|it has waited since then
-R19|wait.c|s/ else if \(rl_is_quorum\(c, lock->priv.attempt.asked\)\) / else /|unless it has asked too few nodes
-R19|wait.c|s/if \(lock->priv.outcome != REDLOCK_PENDING && !rl_others_had_it\(lock\)\)\s+return 1;//|then it only asks whether a quorum replies in time
-R19|wait.c|s/return rl_quorum_rtt_us\(c\) > rl_vote_max_us\(lock\);/return 0;/|so does one that is too far away, first
-R19|wait.c|s/if \(rl_probe_succeeded\(lock\)\)\s+return 0;//|until it has been in time
+R19|wait.c|s/if \(!rl_is_quorum\(c, lock->priv.attempt.asked\)\)\s+return;//|unless it has asked too few nodes
+R19|wait.c|s/rl_queue_set_probes\(lock\);/;/|then it only asks whether a quorum replies in time
+R19|wait.c|s/lock->priv.fair.late\+\+;/lock->priv.fair.late = 1;/|after each late attempt twice as often
+R19|wait.c|s/ && lock->priv.fair.late < RL_LATE_MAX//|but not without a bound
+R19|wait.c|s/lock->priv.fair.probes == 0 && lock->priv.fair.late </lock->priv.fair.late </|and not more often after a question
+R19|wait.c|s/(lock->priv.outcome == REDLOCK_PENDING) && rl_quorum_rtt_us\(c\) > rl_vote_max_us\(lock\)/0/|so does one that is too far away, first
+R19|wait.c|s/lock->priv.outcome == REDLOCK_PENDING && (rl_quorum_rtt_us)/$1/|but only before its first attempt
+R19|wait.c|s/lock->priv.fair.probes--;/;/|until it has been in time
+R19|wait.c|s/(rl_others_had_it\(lock\)) &&\s+\(!REDLOCK_FAIR \|\| lock->priv.fair.probes == 0\)/$1/|no notification makes it ask sooner
 R19|wait.c|s/lock->priv.fair.lease_ms = 0;/;/|the gate then refuses it in any case
-R19|wait.c|s/if \(rl_probe_succeeded\(lock\)\) \{/if (0) {/|an attempt follows at once
+R19|wait.c|s/if \(rl_has_probed\(lock\)\) \{/if (0) {/|an attempt follows at once
+R19|wait.c|s/ && lock->priv.fair.lease_ms == 0 &&/ \&\&/|but only behind such a question
+R19|wait.c|s/(lease_ms == 0) &&\s+lock->priv.fair.probes == 0;/$1;/|and only behind the last one
+R19|wait.c|s/place.is_free \? NULL : rest/rest/|which names no holder of a free lock
 R19|wait.c|s/lock->priv.op.attempts--;/;/|such a question is no attempt
 R19|redlock.c|s/return rl_is_fair\(c, lock\) \? RL_LEAVE : RL_DELETE;/return RL_DELETE;/|a release leaves the queue, and tells
 R19|redlock.c|s/rl_keep_release\(owed, lock, [^;]*;/rl_keep_release(owed, lock, RL_DELETE);/|one that is repeated, too
@@ -463,15 +471,22 @@ R19|wait.c|s/vain < RL_VAIN_MAX\)\s+vain\+\+;/0)\n        ;/|a server that tells
 R19|wait.c|s/if \(vain <= RL_VAIN_FREE \|\| rl_random_below\(c, 3\) == 0\)/if (vain <= RL_VAIN_FREE)/|then at once in one of three cases
 R19|wait.c|s/vain <= RL_VAIN_FREE \|\| rl_random/rl_random/|not from the first time on
 R19|wait.c|s/\(is_taken && lock->priv.fair.holder != lock->priv.fair.last_holder\)/0/|it is for nothing if the holder is the same
+R19|wait.c|s/vain = \(uint8_t\)\(vain - \(vain > 0\)\);/vain = 0;/|but others that have it in between make it no better at once
 R19|wait.c|s/place == 0 && lock->priv.fair.back == 0 &&/place == 0 \&\&/|the first waiter asks later, too
-R19|wait.c|s/rl_queue_looks\(c, lock\);\s+return;/return;/|one far behind looks whether those in front are alive
-R19|wait.c|s/!rl_is_quorum\(c, lock->priv.fair.changed\)/lock->priv.fair.changed == 0/|when the lock has changed on a quorum
-R19|wait.c|s/\(hold_us << lock->priv.fair.looks\)/hold_us/|less and less often
-R19|wait.c|s/ \|\| looked;/;/|if the lock is free, it comes back soon
-R19|wait.c|s/if \(is_taken \|\| is_near \|\| lock->priv.op.attempts < 2\)/if (1)/|it looks at that time, although the lock was free before
+R19|wait.c|s/if \(rl_is_quorum\(c, lock->priv.fair.changed\)\) \/\*/if (0) \/*/|one far behind looks whether those in front are alive
+R19|wait.c|s/rl_is_quorum\(c, lock->priv.fair.changed\)/lock->priv.fair.changed != 0/|when the lock has changed on a quorum
+R19|wait.c|s/\(turns_us << lock->priv.fair.looks\)/turns_us/|less and less often
+R19|wait.c|s/if \(lock->priv.fair.look_us == 0\)\s+lock->priv.fair.look_us =/lock->priv.fair.look_us =/|the first of several changes counts
+R19|wait.c|s/if \(looked \|\| is_taken\)\s+lock->priv.fair.look_us = 0;//|each look has a time of its own
+R19|wait.c|s/lock->priv.fair.look_us != 0 && (rl_past)/$1/|other attempts are no looks
+R19|wait.c|s/ \|\| lock->priv.fair.is_alone;/;/|if some were dead, it comes back soon
+R19|wait.c|s/if \(place.is_alone\)\s+lock->priv.fair.is_alone = 1;//|that some were dead is known
+R19|command.c|s/place->is_alone = [^;]*;/place->is_alone = 0;/|as the node says
+R19|command.c|s/(end - at > 3) && at\[3\] == '1'/$1/|if it says so
+R19|wait.c|s/if \(!is_taken && !is_near\)/if (0)/|it looks, although the lock was free before
+R19|wait.c|s/if \(turns_us < RL_LOOK_US\)/if (0)/|after half a second, although few stand in front
+R19|wait.c|s/uint64_t turns_us = rl_turns_us\(c, lock\);/uint64_t turns_us = RL_LOOK_US;/|but not before their turns are possible
 R19|wait.c|s/lock->priv.fair.changed = 0; \/\* one/\/* one/|not if its client has released the lock
-R19|wait.c|s/rl_not_after\(&hold_us, RL_STALL_US\);/;/|after half a second, although dozens stand in front
-R19|wait.c|s/if \(hold_us < turns \* \(RL_TURN_US \* 15 \/ 16\)\)/if (0)/|but not before their turns are possible
 R19|wait.c|s/lock->priv.fair.changed = 0;(\s+lock->priv.fair.place)/;$1/|an attempt begins without that
 R19|wait.c|s/\|\| lock->priv.fair.told != 0;/;/|servers tell
 R19|wait.c|s/here = lock->priv.fair.told_here/here = 0/|a client tells its own waiters
@@ -506,13 +521,14 @@ R19|wait.c|s/answer_ms = rl_quorum_trip_us\(c\) \* 4/answer_ms = rl_quorum_trip_
 R19|wait.c|s/if \(rl_past\(c, lock->priv.started_us [^;]*;//|a waiter that was told for nothing heeds it again later
 R19|wait.c|s/rl_waiter_add\(c, lock\);(\s+memset)/$1/|a waiter that asks is told, too
 R19|wait.c|s/lock->priv.fair.refused = lock->priv.fair.is_free = 0;/;/|an attempt begins without what the last one was told at the gates
+R19|wait.c|s/lock->priv.fair.soon = lock->priv.fair.is_alone = 0;/lock->priv.fair.soon = 0;/|until the lock is taken
 R19|wait.c|s/lock->priv.fair.told = lock->priv.fair.told_here = 0;/;/|nor with what it was told before
 R19|wait.c|s/lock->priv.fair.told = lock->priv.fair.told_here = 0;/lock->priv.fair.told = 0;/|nor with what it was told here
 R19|wait.c|s/lock->priv.fair.place = 0;/;/|nor with the last place
 R19|wait.c|s/rl_set\(&lock->priv.fair.refused, bit\);/;/|what a gate has refused is known
 R19|wait.c|s/if \(lock->priv.fair.place < place.place\)//|the place is that on the node with the most waiters
 R19|wait.c|s/if \(!place.is_free\)\s+return rest;//|a lock that another client has is not free
-R19|wait.c|s/rl_set\(&lock->priv.fair.is_free, bit\);(\s+return )NULL/$1rest/|a free lock has no holder
+R19|wait.c|s/(lock->priv.fair.is_alone = 1;\s+return )NULL/$1rest/|a free lock has no holder
 R19|wait.c|s/is_taken = rl_is_quorum\(c, lock->refused & ~\(unsigned\)lock->priv.fair.is_free\)/is_taken = 0/|a waiter comes back soon only if the lock is free
 R19|wait.c|s/\s+<< lock->priv.fair.soon;/;/|later each time
 R19|wait.c|s/soon_us < pause_us &&/1 \&\&/|but not later than else
@@ -532,7 +548,6 @@ R19|wait.c|s/lock->priv.fair.told \| lock->priv.fair.told_here \| //|one that wa
 R19|wait.c|s/ \| lock->priv.fair.is_free\) != 0/) != 0/|also one that waits for those in front of it
 R19|wait.c|s/\(rl_is_queued\(lock\) && lock->priv.fair.place <= 1\)\);/0);/|and one of the first two, which may be told now
 R19|wait.c|s/if \(rl_is_queued\(lock\)\)(\s+)rl_queue_heeds/if (0)$1rl_queue_heeds/|a waiter in the queue heeds what it is told
-R19|redlock.c|s/(if \(REDLOCK_FAIR\)\s+)lock->priv.fair.entered = 0; \/\* each/$1; \/* each/|one that has the lock waits no more
 R19|wait.c|s/(lock->priv.fair.refused\);\s+)rl_queue_again\(c, lock\);/$1/|a rollback puts the waiter back at the agreed moment
 R19|redlock.c|s/(rl_extra_keys\(lock\) > 0) \|\| rl_is_fair\(c, lock\)\)/$1)/|it does not delete natively then
 R19|redlock.c|s/rl_set\(&lock->priv.fair.entered, sent\);/;/|nodes that may have the name are known

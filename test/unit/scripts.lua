@@ -313,9 +313,9 @@ if not minimal then
     is(told(), 'b d', 'the first two are told')
     is(store[lease 'b'], '0', 'so it is known that they have been told')
     is(expires[lease 'b'], now + 5, 'and their leases end')
-    is(gate('e'), string.format('%.0f 3 -2 ', begin + now), 'free, but others stand in front')
+    is(gate('e'), string.format('%.0f 3 -2 0', begin + now), 'free, but others stand in front')
     is(store.q, nil, 'so it is not granted')
-    is(gate('d', '75'), string.format('%.0f 1 -2 ', begin + now - 75), 'also the second one')
+    is(gate('d', '75'), string.format('%.0f 1 -2 0', begin + now - 75), 'also the second one')
     is(told(), 'd', 'those in front have been told, its own lease is renewed')
     is(gate('b', '100'), '1', 'the first passes')
     is(queue(), 'dce', 'and is out of the queue')
@@ -353,7 +353,7 @@ if not minimal then
     gate('b')
     is(expires['q:wait'], now + 90000, 'the queue expires no sooner than before')
     store.q = nil
-    is(gate('b', nil, begin + now), string.format('%.0f 1 -2 ', begin + now), 'nobody has told the first one that the lock is free')
+    is(gate('b', nil, begin + now), string.format('%.0f 1 -2 0', begin + now), 'nobody has told the first one that the lock is free')
     is(told(), 'b a', 'the second one does')
     is(gate('c', nil, begin - 1000), '1', 'one that has waited for longer than all there: granted')
     is(queue(), 'ab', 'and the others wait')
@@ -368,13 +368,13 @@ if not minimal then
         end
     end
     crowd('abcdefgh', 0)
-    is(gate('z', nil, begin + now), string.format('%.0f 8 -2 ', begin + now), 'eight stand in front, and none is dropped')
+    is(gate('z', nil, begin + now), string.format('%.0f 8 -2 1', begin + now), 'eight stand in front, and nobody has told the first two')
     is(told(), 'z a b', 'two are told')
     crowd('abcdefghijk', 1)
-    is(gate('z', nil, begin + now), string.format('%.0f 10 -2 ', begin + now), 'the first is dead')
+    is(gate('z', nil, begin + now), string.format('%.0f 10 -2 1', begin + now), 'the first is dead')
     is(told(), 'z b c', 'two are told')
     expires[lease 'b'], expires[lease 'c'] = now, now
-    is(gate('z', nil, begin + now), string.format('%.0f 8 -2 ', begin + now), 'they have not come')
+    is(gate('z', nil, begin + now), string.format('%.0f 8 -2 1', begin + now), 'they have not come')
     is(told(), 'z d e f g h i j', 'seven are told')
     is(expires[lease 'd'], now + 5, 'one that may still come keeps its place')
     crowd('abcdefghijklmno', 2)
