@@ -381,6 +381,44 @@ static void r19_one_that_is_too_far_asks_first(void)
     is_int(lock.priv.op.attempts, 1, "r19: what it asked before does not count as an attempt");
 }
 
+/* Three locks of one client: one holds the key, one probes, as its votes would be late, and one stands in the queue, behind two
+   waiters of others. The servers do not notify the client of its own release: it notifies the one in the queue, although the other
+   one has waited longer. */
+static void r19_a_release_passes_over_one_that_probes(void)
+{
+    struct redlock_lock probing, queued;
+    int i, before;
+
+    begin_fair(3);
+    for (i = 0; i < 3; i++)
+        set_distance(i, 100 * MS);
+    for (i = 0; i < 40; i++) {
+        acquire(1000);
+        release(1000);
+    }
+    is_int(acquire(1000), REDLOCK_OK, "r19: one has the lock");
+    stands(FIRST, 1, 0, 2);
+    stands(SECOND, 2, 0, 2);
+    redlock_lock_init(&probing, "k", 300);
+    redlock_lock_init(&queued, "k", 10000);
+    redlock_acquire_start(&client, &probing, 3600000);
+    fake_pass(&client, 150 * MS);
+    redlock_acquire_start(&client, &queued, 3600000);
+    fake_pass(&client, 150 * MS);
+    is_int(probing.priv.fair.entered, 0, "r19: one probes");
+    is_int(queued.priv.fair.entered, 7, "r19: one stands in the queue");
+    before = queued.priv.op.attempts;
+    redlock_release_start(&client, &lock, 1000);
+    fake_pass(
+        &client,
+        400 * MS); /* the release takes 100 ms; by its own timer the waiter looks 450 ms after it */
+    is_int(lock.status, REDLOCK_OK, "r19: released");
+    ok(queued.priv.op.attempts > before, "r19: the one in the queue is notified, and asks");
+    redlock_release(&client, &queued, 0);
+    redlock_release(&client, &probing, 0);
+    redlock_deinit(&client);
+}
+
 /* The wait ends behind a probe of a free lock. */
 static void r19_a_probe_names_no_holder(void)
 {
@@ -1974,6 +2012,7 @@ int main(void)
     r19_one_that_cannot_get_it_gives_up_its_place(1);
     r19_one_that_is_late_again_and_again();
     r19_one_that_is_too_far_asks_first();
+    r19_a_release_passes_over_one_that_probes();
     r19_a_probe_names_no_holder();
     r19_the_moment_is_the_median(up);
     r19_the_moment_is_the_median(down);

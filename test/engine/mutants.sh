@@ -338,7 +338,7 @@ R5|node.c|s/\(last->command == command \|\|/(1 ||/|only commands with equal repl
 R6|node.c|s/if \(!rl_has_room\(node\)\)(\s+rl_set\(&c->priv.full)/if (0)$1/|an attempt begins only where its command has room
 R5|node.c|s/if \(rl_has_room\(node\)\)\s+rl_clear\(&c->priv.full, node->priv.bit\);/;/|a reply frees one of the node's slots
 R5|node.c|s/if \(count == 0\) \{(\s+node->priv.was_idle =\s[^;]*;)\s+node->priv.changed_us = c->priv.now_us;/if (count == 0) {$1/|a stall is measured from the first unanswered command
-R8|redlock.c|s/lock->priv.unanswered = 0;(\s+if \(REDLOCK_FAIR\)\s+lock->priv.fair.entered)/rl_forget(c, lock);$1/|a reply after the decision is not dropped
+R8|redlock.c|s/lock->priv.unanswered = 0;(\s+lock->extended = 0;)/rl_forget(c, lock);$1/|a reply after the decision is not dropped
 R16|redlock.c|s/rl_next_round\(c, lock\);(\s+rl_set\(&lock->members)/rl_next_round(c, lock); rl_forget(c, lock);$1/|a grant after the counters are known counts as late
 R16|hold.c|s/rl_is\(reply->command, RL_ACQUIRES\) &&(\s+reply->round)/rl_is(reply->command, RL_ACQUIRES | !REDLOCK_MINIMAL << RL_CONFIRM) \&\&$1/|a confirmation of the counter after the decision does not count
 R16|redlock.c|s/rl_next_round\(c, lock\);(\s+rl_set\(&lock->members)/if (lock->priv.state == RL_ASKING) rl_next_round(c, lock); lock->priv.unanswered = 0;$1/|a confirmation of an earlier proposal does not count
