@@ -362,7 +362,7 @@ static void rl_node_broke(struct redlock_client *c, struct redlock_node *node, e
     rl_set_state(c, node, node->priv.reconnect ? REDLOCK_NODE_IDLE : REDLOCK_NODE_DOWN);
     rl_set(&c->priv.lost_untold, bit);
     if (!REDLOCK_MINIMAL && (c->priv.replied & bit)) /* before the tick that would note it */
-        rl_note_heard(node, node->priv.changed_us);
+        rl_note_heard(node, rl_now(c));
     rl_clear(&c->priv.replied, bit);
     node->priv.timed = node->priv.sampled = node->priv.was_idle = 0;
 }

@@ -907,14 +907,15 @@ static int sim_transmit(void *context, struct redlock_node *node, const void *by
     return (int)taken;
 }
 
-/* The client reads from a connection to a process that it knows. A push is no reply, and a part may belong to one. */
+/* The client reads from a connection to a process that it knows. A push is no reply, and neither is a part: it may belong to a push, or
+   the rest of it may never come. */
 static void note_process(struct client *c, struct link *link, const char *bytes, int all)
 {
     unsigned n = link->node;
     int begins = !link->unread;
 
     link->unread = !all;
-    if (c->nodes[n].priv.run == 0 || !begins || bytes[0] == '>' || on >> DRIP & 1)
+    if (c->nodes[n].priv.run == 0 || !begins || !all || bytes[0] == '>' || on >> DRIP & 1)
         return;
     if (c->run[n] != link->run)
         c->former_us[n] = c->run_heard_us[n];
@@ -942,7 +943,8 @@ static int sim_receive(void *context, struct redlock_node *node, void *bytes, si
         back->first += (unsigned)size;
         link->silent_us = 0; /* more replies may be due: that is not noticed */
         c->heard_us[link->node] = c->here_us;
-        note_process(c, link, (const char *)bytes, size == there);
+        note_process(c, link, (const char *)bytes,
+                     size == there && ((const char *)bytes)[size - 1] == '\n');
         return (int)size;
     }
     if (link->served || link->in_hole || c->here_us < link_back_us(link) ||
