@@ -891,7 +891,7 @@ static void r19_told_for_nothing_between_turns(void)
 /* Others take the lock all the time. */
 static void r19_told_by_others_for_long(void)
 {
-    unsigned i, before;
+    unsigned i, before, asked;
 
     wait_behind(0, 3);
     for (i = 0; i < 100; i++) {
@@ -902,11 +902,14 @@ static void r19_told_by_others_for_long(void)
     }
     is_int((int)attempts(0, 1), 24,
            "r19: it is told 100 times that another one has it: 24 attempts");
-    fake_pass(&client, 700000 * MS); /* one attempt, after a pause */
-    before = attempts(0, 1);
-    tell(&lock, 0, 2);
-    fake_pass(&client, 10 * MS);
-    is_int((int)(attempts(0, 1) - before), 1, "r19: after a pause it asks again when it is told");
+    for (i = asked = 0; i < 20; i++) { /* at once in one of three cases, at random */
+        fake_pass(&client, 700000 * MS);
+        before = attempts(0, 1);
+        tell(&lock, 0, 2);
+        fake_pass(&client, 10 * MS);
+        asked += attempts(0, 1) > before;
+    }
+    ok(asked > 0, "r19: after a pause it asks again when it is told, %u times of %u", asked, i);
 }
 
 static void r19_told_for_nothing(void)
