@@ -175,7 +175,7 @@ test-job: deps-cli ## what becomes of the job of redlock run: plain, with saniti
 	@$(MAKE) -s $(CLI_TESTS)
 	prove -j 8 -e $(B)/cli/job_test $$($(B)/cli/job_test)
 	# LeakSanitizer stops the program as a debugger does, and waits for ever where a test continues it (SIGCONT) at that time.
-	ASAN_OPTIONS=detect_leaks=0 REDLOCK=$(B)/cli/redlock-san prove -j 8 -e $(B)/cli/job_test $$($(B)/cli/job_test)
+	ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0 REDLOCK=$(B)/cli/redlock-san prove -j 8 -e $(B)/cli/job_test $$($(B)/cli/job_test)
 	REDLOCK=$(B)/redlock-static prove -j 8 -e $(B)/cli/job_test $$($(B)/cli/job_test | grep -v -e guard_hangs -e denied_calls -e stopped_early -e stopped_after -e interrupted_at -e ctrl_z -e suspend -e slow_stderr -e started_meanwhile -e unseen_job -e many_) # the same
 
 $(B)/cli/redlock-tls $(B)/cli/redlock-tls-san: $(CLI) $(wildcard cli/*.h extra/redlock_tls.*) $(HEADERS)
