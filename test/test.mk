@@ -68,7 +68,7 @@ test-valgrind: deps-valgrind $(VALGRIND) $(B)/gcc/sim
 # What to run after each change: the programs, and the scenarios of the program redlock(1), except the longest three and two that
 # need Perl's modules. The tests mostly wait, so eight run at a time.
 CHECK_NOT = renewed_for_weeks terminals kills list json
-check: deps-demo ## the tests in a minute or two; needs a compiler, make and redis-server only
+check: deps-demo ## the tests in three minutes; needs a compiler, make and redis-server only
 	@$(MAKE) -s $(PROGRAMS:%=$(B)/cc/%) $(B)/cli/cli_test $(B)/cli/job_test $(B)/redlock
 	@{ printf '%s\n' $(PROGRAMS:%=$(B)/cc/%); $(B)/cli/cli_test | grep -vx $(CHECK_NOT:%=-e %) | sed 's,^,$(B)/cli/cli_test ,'; \
 	    $(B)/cli/job_test | grep -vx $(CHECK_NOT:%=-e %) | sed 's,^,$(B)/cli/job_test ,'; } | \
