@@ -110,8 +110,8 @@ static const char rl_fence_suffix[] = ":fence";
    the key, and while others stand in front; these are told. Returns 1 or the counter. If it is
    refused: the moment, or 0 where it stands in no queue; the place, from 0; how long the key lives,
    -2 if it is free; and the token there, or what T returns; with a blank between them. A lease of 0
-   is a probe: the gate refuses it in any case, and it enters no queue. An error about the counter is DENIED, as
-   WRONGTYPE says that the key is there. R19 */
+   is a probe: the gate refuses it in any case, and the caller enters no queue. The reply to an error
+   about the counter is DENIED, because WRONGTYPE says that the key is there. R19 */
 static const char rl_gate_script[] = RL_LUA_QUEUE
     "local v,w,s,p=P('get',k)if(v or K).err then return v end local e=A[5]~='0'"
     "if e and X()then w=F(0)if v or w and w~=n then s,p=E()end end "

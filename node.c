@@ -739,8 +739,9 @@ static enum rl_error rl_info_replied(struct redlock_client *c, struct redlock_no
 }
 
 /* How long the process has run: its uptime, but no longer than since it can have begun. The uptime
-   is a difference of wall clocks, so it grows when the server's clock is set forward, as after a boot
-   with a late clock. R14 */
+   is a difference of wall clocks. So it grows when the server's clock is set forward, as after a
+   boot with a late clock. Notes when the process began, so that its age at the next connection is
+   no more than the time since then. R14 */
 static uint64_t rl_age_us(const struct redlock_client *c, struct redlock_node *node)
 {
     uint64_t age_us = node->priv.age_s * (uint64_t)1000000, now_us = c->priv.now_us;

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* `status` and others ask each node in a child of its own, and each child has a handshake. */
+/* `status` and others ask each node in a separate child, and each child has a handshake. */
 #if (MBEDTLS_VERSION_NUMBER >= 0x04000000 && MBEDTLS_VERSION_NUMBER < 0x04010000) ||               \
     (MBEDTLS_VERSION_NUMBER < 0x03060600 && defined(MBEDTLS_USE_PSA_CRYPTO))
 #error                                                                                             \
